@@ -26,8 +26,7 @@ def run(_folder: Path) -> Iterator[Row]:
 def _prepare(count: int) -> Callable[[], float]:
     """Return a function that measures the microseconds of a look-up."""
     domains = {domain.name: domain for domain in map(_domain, range(count))}
-    addresses = HostAddresses()
-    addresses.use_domains(domains.get)
+    addresses = HostAddresses(domains=domains)
     hosts = [f"{name}:8642" for name in domains] * (_LOOKUPS // count)
     random.shuffle(hosts)
     return lambda: _time_lookups(addresses, hosts) / len(hosts) * 1e6

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from bench.machine import MachineWatch
@@ -152,7 +151,7 @@ class _Worker:
         """Return the next message, or None once the process has ended. Raises TimeoutError."""
         while True:
             has_ended = self._process.poll() is not None
-            if _is_readable(self._connection, 0 if has_ended else _POLL_SECONDS):
+            if _is_readable(self._connection.poll, 0 if has_ended else _POLL_SECONDS):
                 with suppress(EOFError, OSError):
                     return self._connection.recv()
             if has_ended:
@@ -162,9 +161,9 @@ class _Worker:
                 raise TimeoutError
 
 
-def _is_readable(connection: Connection, seconds: float) -> bool:
+def _is_readable(poll: Callable[[float], bool], seconds: float) -> bool:
     try:
-        return connection.poll(seconds)
+        return poll(seconds)
     except OSError:
         time.sleep(seconds)  # closed by the other end, whose process still runs
         return False

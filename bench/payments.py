@@ -16,7 +16,7 @@ from bench.row import Row
 from bench.timing import median_ms
 from tests.chain.anvil import Chain, anvil_chain
 from tests.chain.payer import encode
-from tests.journeys.paid_file import PaidFile, facilitator_process, open_shop
+from tests.journeys.paid_file import PaidFile, facilitator_process, upload_paid_file
 from tests.journeys.server_process import ServerProcess, up
 from tests.support.wallet import Account, LocalAccount
 
@@ -33,36 +33,36 @@ def run(folder: Path) -> Iterator[Row]:
         up(folder / "data", "--no-first-agent", ROOST_FACILITATOR_URL=url) as server,
     ):
         content = os.urandom(_SIZE)
-        shop, free = open_shop(server, content), _upload_public(server, content)
+        paid_file, free = upload_paid_file(server, content), _upload_public(server, content)
         payer = Account.create()
         chain.mint(payer.address, (_GETS + 10) * _PRICE)
-        with httpx.Client(**shop.visitor) as client:
+        with httpx.Client(**paid_file.visitor) as client:
             unpaid = median_ms(lambda: client.get(free).raise_for_status(), 100, warm=10)
-            paid = _time_paid_gets(client, shop, payer)
+            paid = _time_paid_gets(client, paid_file, payer)
         yield Row("payments: paid GET of 1 MiB, p50", paid, "ms", "free", unpaid, "<= 10 x")
-        replayed, served = asyncio.run(_replay(shop, payer, chain))
+        replayed, served = asyncio.run(_replay(paid_file, payer, chain))
     yield Row(f"payments: served of {_REPLAYS} uses of one at once", served, "", goal="= 1")
     yield Row(f"payments: {_REPLAYS} uses of one at once", replayed, "ms")
 
 
-def _time_paid_gets(client: httpx.Client, shop: PaidFile, payer: LocalAccount) -> float:
+def _time_paid_gets(client: httpx.Client, paid_file: PaidFile, payer: LocalAccount) -> float:
     """Return the median duration of paid GETs; signing is the payer's time."""
-    payments = [encode(asyncio.run(shop.pay(payer))) for _ in range(_GETS)]
+    payments = [encode(asyncio.run(paid_file.pay(payer))) for _ in range(_GETS)]
     times: list[float] = []
     for payment in payments:
         began = time.perf_counter()
-        answer = client.get(shop.path, headers={"X-PAYMENT": payment}).raise_for_status()
+        answer = client.get(paid_file.path, headers={"X-PAYMENT": payment}).raise_for_status()
         times.append((time.perf_counter() - began) * 1000)
         assert len(answer.content) == _SIZE
     return median(times)
 
 
-async def _replay(shop: PaidFile, payer: LocalAccount, chain: Chain) -> tuple[float, int]:
+async def _replay(paid_file: PaidFile, payer: LocalAccount, chain: Chain) -> tuple[float, int]:
     """Return the milliseconds of many uses of one payment at once, and how many of them were served."""
-    headers, before = {"X-PAYMENT": encode(await shop.pay(payer))}, chain.balance(payer.address)
-    async with httpx.AsyncClient(**shop.visitor) as client:
+    headers, before = {"X-PAYMENT": encode(await paid_file.pay(payer))}, chain.balance(payer.address)
+    async with httpx.AsyncClient(**paid_file.visitor) as client:
         began = time.perf_counter()
-        answers = await asyncio.gather(*(client.get(shop.path, headers=headers) for _ in range(_REPLAYS)))
+        answers = await asyncio.gather(*(client.get(paid_file.path, headers=headers) for _ in range(_REPLAYS)))
         duration = (time.perf_counter() - began) * 1000
     assert chain.balance(payer.address) == before - _PRICE
     return duration, sum(answer.status_code == 200 for answer in answers)

@@ -22,13 +22,14 @@ from roost.core.machine.interpreter import freeze_heap
 from roost.core.sensitive import Sensitive
 from roost.http.edge.dependencies import ProxyDependencies
 from roost.http.edge.protocol import edge_protocol
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.server.server import raise_descriptor_limit
 from roost.http.stack.address import HostAddresses
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
 from roost.identity.authenticator import find_credential
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
+from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind
 
 AGENTS = 8
@@ -242,7 +243,7 @@ def _recall(entry: AuthRequest) -> Caller | None:
     credential = find_credential(entry.headers, entry.query)
     digest = hashlib.sha256(credential.token.encode()).digest() if credential else b""
     caller = _CALLERS.get(digest)
-    return caller if caller is not None and caller.agent_id == entry.agent_id else None
+    return caller if caller is not None and caller.agent_id == entry.host.agent_id else None
 
 
 async def _check(entry: AuthRequest) -> Caller:
@@ -257,7 +258,7 @@ async def _auth_app(scope: dict[str, Any], _receive: Any, send: Any) -> None:
     agent = headers.get("x-forwarded-host", "").partition(".")[0]
     status = 200
     try:
-        await _check(AuthRequest(HostKind.AGENT, "GET", headers, "", "", agent))
+        await _check(AuthRequest(HostAddress(HostKind.AGENT, "", agent), "GET", headers, "", ""))
     except Unauthorised:
         status = 401
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})

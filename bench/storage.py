@@ -12,6 +12,7 @@ from roost.core.db import Database
 from roost.migrations import upgrade_database
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import PROFILES, V1, ImportProfile
 from tests.storage.storage_env import StorageEnv, entry, open_storage_env
@@ -68,7 +69,7 @@ def _speed(action: Callable[[], object]) -> float:
     return _SIZE / _MB / measure_seconds(action)
 
 
-async def _store_file(env: StorageEnv, file: Path, holder: str) -> object:
+async def _store_file(env: StorageEnv, file: Path, holder: str) -> Cid:
     async with env.content.receive(V1) as pack:
         for piece in _read_pieces(file):
             await pack.write(piece)

@@ -93,7 +93,7 @@ async def _echo_ms(socket: ClientConnection) -> float:
     await asyncio.sleep(_INTERVAL)
     began = time.perf_counter()
     await socket.send(b"k")
-    echo = await asyncio.wait_for(socket.recv(), 10)
+    echo = await asyncio.wait_for(socket.recv(decode=False), 10)
     assert echo.endswith(b"k"), echo
     return (time.perf_counter() - began) * 1000
 

@@ -226,6 +226,8 @@ async def test_killed_at_any_point_nothing_is_lost_and_the_next_call_finishes(
     with subprocess.Popen(
         [sys.executable, "-c", _KILLED], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         for step in range(1, 100):
             code = int(process.stdout.readline())
             for agent, token in tokens.items():

@@ -35,7 +35,6 @@ from roost.http.dashboard.docs_application import BUILT_DOCS, DocsApp
 from roost.http.dashboard.static_files import BUILT_FILES, StaticFiles
 from roost.http.edge.dependencies import ProxyDependencies
 from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.server.application import create_application
 from roost.http.server.health import Check, ServerHealth, pass_checks
 from roost.http.server.server import HttpServer
@@ -46,6 +45,7 @@ from roost.http.storage_gateway.content_responses import ContentResponses
 from roost.http.storage_gateway.disk_cache import DiskCache
 from roost.http.storage_gateway.image_resizer import ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.http.tls.certificate_names import CertificateNames, permission_router
 from roost.settings import Settings
 from roost.web import access_log

@@ -75,22 +75,22 @@ class Authenticator:
         if family is UrlFamily.STORAGE:
             return await self.authenticate_storage(request, ANY_SCOPE, admits_agents=True)
         if family is UrlFamily.GIT:
-            return await self.authenticate_git(request, request.agent_id)
+            return await self.authenticate_git(request, request.host.agent_id)
         caller = await self.authenticate_any(request)
         return check_right(caller, request.right, request.scope) if caller.kind is CallerKind.SERVICE else caller
 
     async def authenticate_any(self, request: AuthRequest) -> Caller:
         """Authenticate by any credential that the host accepts, whatever its rights."""
-        if request.host_kind is HostKind.RELAY:
+        if request.host.kind is HostKind.RELAY:
             return await self._authenticate_relay(request)
-        if request.host_kind is HostKind.AGENT:
+        if request.host.kind is HostKind.AGENT:
             return await self.authenticate_gateway_token(request)
         if (caller := await self._sessions.find_caller(request)) is not None:
             return caller
         credential = self._credential(request)
-        if request.host_kind in _STORAGE_HOSTS:
+        if request.host.kind in _STORAGE_HOSTS:
             raise self._rejection(request)
-        if request.host_kind is HostKind.LOCAL and is_gateway_token(credential):
+        if request.host.kind is HostKind.LOCAL and is_gateway_token(credential):
             return await self._authenticate_gateway(request, credential)
         return await self._authenticate_jwt(request, credential)
 
@@ -104,7 +104,7 @@ class Authenticator:
             return _act_as(agent if is_early else check_right(agent, request.right, request.scope))
         if (caller := await self._sessions.find_caller(request)) is None:
             try:
-                is_storage = request.host_kind in {HostKind.STORAGE, HostKind.LOCAL}
+                is_storage = request.host.kind in {HostKind.STORAGE, HostKind.LOCAL}
                 caller = await verify_storage_credential(self._keys, request, admits_keys=is_storage)
             except Unauthorised as error:
                 raise self._rejection(request) from error
@@ -116,10 +116,10 @@ class Authenticator:
 
     async def _find_agent_itself(self, request: AuthRequest) -> Caller | None:
         """Return the agent whose relay socket or platform token it is; None with another credential."""
-        if request.host_kind is HostKind.RELAY:
+        if request.host.kind is HostKind.RELAY:
             return await self._authenticate_relay(request)
         credential = find_credential(request.headers, "")
-        if credential is None or request.host_kind not in _PLATFORM_HOSTS or not is_platform(credential.token):
+        if credential is None or request.host.kind not in _PLATFORM_HOSTS or not is_platform(credential.token):
             return None
         return await self._authenticate_jwt(request, credential)
 
@@ -144,7 +144,7 @@ class Authenticator:
 
     async def authenticate_model(self, request: AuthRequest) -> Caller:
         """Authenticate access to the model gateway: an agent by relay or token, a tenant by JWT."""
-        if request.host_kind is HostKind.RELAY:  # engines send a placeholder as their key
+        if request.host.kind is HostKind.RELAY:  # engines send a placeholder as their key
             return check_right(await self._relay_caller(request), request.right, request.scope)
         return await self.authenticate(request, MODEL)
 
@@ -154,12 +154,12 @@ class Authenticator:
         if credential is None or credential.source is CredentialSource.COOKIE:  # it counts on the agent's own pages
             return None
         caller = self._gateways.recall(credential.token)
-        return caller if caller is not None and caller.agent_id == request.agent_id else None
+        return caller if caller is not None and caller.agent_id == request.host.agent_id else None
 
     async def authenticate_gateway_token(self, request: AuthRequest) -> Caller:
         """Authenticate the gateway token of the agent at this address."""
         caller = await self._authenticate_gateway(request, self._credential(request))
-        if caller.agent_id != request.agent_id:
+        if caller.agent_id != request.host.agent_id:
             raise self._rejection(request)
         return caller
 
@@ -173,7 +173,7 @@ class Authenticator:
         except Unauthorised as error:
             self._rejection(request)
             raise BasicUnauthorised from error
-        if not {agent_id, request.agent_id} <= {caller.agent_id, None}:
+        if not {agent_id, request.host.agent_id} <= {caller.agent_id, None}:
             self._rejection(request)
             raise BasicUnauthorised
         return _act_as(check_right(caller, request.right, request.scope))
@@ -221,13 +221,14 @@ class Authenticator:
         if credential is None or credential.source is CredentialSource.COOKIE or not is_platform(credential.token):
             return await self._relay_caller(request)
         caller = await self._authenticate_jwt(request, credential)
-        if caller.agent_id != request.agent_id:
+        if caller.agent_id != request.host.agent_id:
             raise self._rejection(request)
         return caller
 
     async def _relay_caller(self, request: AuthRequest) -> Caller:
-        assert request.agent_id is not None
-        return Caller(CallerKind.RELAY, await self._gateways.get_tenant_id(request.agent_id), agent_id=request.agent_id)
+        agent_id = request.host.agent_id
+        assert agent_id is not None
+        return Caller(CallerKind.RELAY, await self._gateways.get_tenant_id(agent_id), agent_id=agent_id)
 
     async def _authenticate_jwt(self, request: AuthRequest, credential: Credential) -> Caller:
         """Authenticate a JWT: a service key or a platform token."""
@@ -235,16 +236,16 @@ class Authenticator:
             raise self._rejection(request)
         try:
             if is_platform(credential.token):
-                return await self._platform.verify(credential.token, is_inside=request.host_kind is HostKind.RELAY)
+                return await self._platform.verify(credential.token, is_inside=request.host.kind is HostKind.RELAY)
             return await self._keys.verify(credential.token, counts_use=request.counts_use)
         except Unauthorised as error:
             raise self._rejection(request) from error
 
     async def _authenticate_gateway(self, request: AuthRequest, credential: Credential) -> Caller:
         if credential.source is CredentialSource.COOKIE:
-            is_shared = bool(request.cookie_prefix)
+            is_shared = bool(request.host.cookie_prefix)
             check_same_origin(
-                request.method, request.headers, request.origin, upgrade=request.upgrade, is_shared=is_shared
+                request.method, request.headers, request.host.origin, upgrade=request.upgrade, is_shared=is_shared
             )
         try:
             return await self._gateways.verify(credential.token)

@@ -14,7 +14,8 @@ from roost.core.problem import Problem
 from roost.web import errors
 from roost.web.body_budget import BodyBudget
 from roost.web.json_tokens import JsonTokenCounter
-from roost.web.url_rule import BodyLimit, rule_of
+from roost.web.request_address import rule_of
+from roost.web.url_rule import BodyLimit
 
 
 class BodyLimitMiddleware:

@@ -29,7 +29,8 @@ from roost.core.problem import (
 )
 from roost.core.rate_limit import RateLimitExceeded
 from roost.web.rate_limit_fields import exceeded_headers
-from roost.web.url_rule import ErrorForm, rule_of
+from roost.web.request_address import address_of, rule_of
+from roost.web.url_rule import ErrorForm
 
 STATUS: Mapping[ProblemKind, int] = {
     ProblemKind.INVALID: 400,
@@ -272,5 +273,5 @@ def route_methods(routes: Sequence[BaseRoute], scope: Scope) -> set[str]:
 def _allowed_methods(request: Request) -> set[str]:
     """Return all methods of a path (RFC 9110, 10.2.1), also those whose path is rewritten."""
     methods = route_methods(request.app.routes, request.scope)
-    methods |= request.scope.get("state", {}).get("rewritten_methods", set[str]())
+    methods |= address_of(request.scope).other_methods
     return methods | {"HEAD"} if "GET" in methods else methods

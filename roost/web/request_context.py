@@ -16,8 +16,9 @@ from roost.core.actor import SERVER, acting_as
 from roost.core.problem import Problem, ServerStopping
 from roost.web import errors
 from roost.web.access_log import AccessRecord, Observe, write_access_log
+from roost.web.request_address import address_of, rule_of
 from roost.web.request_id import request_id
-from roost.web.url_rule import UrlFamily, rule_of
+from roost.web.url_rule import UrlFamily
 
 _log = log.get_logger(__name__)
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -28,7 +29,7 @@ _TENANT_HEADERS = ((_HSTS, _YEAR), _NO_SNIFF)
 
 def security_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
     """Return the headers of every response. Only a name of the server speaks for the names below it."""
-    return _SECURITY_HEADERS if scope.get("state", {}).get("is_own_name", True) else _TENANT_HEADERS
+    return _SECURITY_HEADERS if address_of(scope).host.domain is None else _TENANT_HEADERS
 
 
 class RequestContextMiddleware:
@@ -105,10 +106,11 @@ class _RequestState:
             self.status = message.get("status", 101)
             own = (b"x-request-id", self.request_id.encode())
             message["headers"] = [*message.get("headers", ()), *security_headers(self._scope), own]
-            MutableHeaders(scope=message).update(rule_of(self._scope).response_headers)
-            if self._scope.get("state", {}).get("session_cookie") is not None:
+            address = address_of(self._scope)
+            MutableHeaders(scope=message).update(address.rule.response_headers)
+            if address.host.session_cookie is not None:
                 self._protect_session(MutableHeaders(scope=message))
-            if rule_of(self._scope).family is UrlFamily.STORAGE:
+            if address.rule.family is UrlFamily.STORAGE:
                 self._add_explicit_headers(MutableHeaders(scope=message))
         else:
             self._sent += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
@@ -144,5 +146,5 @@ class _RequestState:
             received=self._received,
             sent=self._sent,
             request_id=self.request_id,
-            agent_id=self._scope.get("state", {}).get("agent_host"),
+            agent_id=address_of(self._scope).host.agent_id,
         )

@@ -1,15 +1,12 @@
-"""One row of the URL map (`http/stack/url_map.py`): all settings of a path before its handler runs.
-
-`HostRouter` finds the row of a request once and puts it into the scope; every middleware reads it there.
-"""
+"""One row of the URL map (`http/stack/url_map.py`): all settings of a path before its handler runs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from functools import cached_property
 
-from starlette.types import Scope
+from starlette.routing import compile_path
 
 from roost.core.right import Right
 from roost.web.json_tokens import VALUES_LIMIT
@@ -81,12 +78,37 @@ class BodyLimit:
 
 
 @dataclass(frozen=True)
+class PathRewrite:
+    """A path that stands for another one, at some kinds of addresses and for some methods; empty for all methods.
+
+    path: a template in the syntax of routes, `/v3/files/{id:uuid}`. current: the other one, with its values, and with
+    `{agent}`, the agent of the address, and `{network}`.
+    """
+
+    path: str
+    current: str
+    methods: frozenset[str] = frozenset()
+    hosts: frozenset[HostKind] = frozenset(HostKind)
+    network: str | None = None
+
+    def find_current(self, path: str, agent_id: str | None) -> str | None:
+        """Return the current path, None for a path that is not the old one."""
+        if (match := self._compiled.match(path)) is None:
+            return None
+        return self.current.format(agent=agent_id, network=self.network, **match.groupdict())
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return compile_path(self.path)[0]
+
+
+@dataclass(frozen=True)
 class UrlRule:
     """Row of the URL map. The defaults are those of a path that is not on the map.
 
     pattern: a regular expression for the whole path, as it was sent. methods: empty for all.
     hosts: the kinds of addresses that serve it; it is 404 elsewhere.
-    aliases: a prefix of the path and its meaning on a kind of address; `{agent}` is the agent of the address.
+    rewrites: the paths of the row that stand for others, which the rest of the server sees in their place.
     """
 
     pattern: str = ".*"
@@ -100,7 +122,7 @@ class UrlRule:
     errors: ErrorForm = ErrorForm.AGENTS
     body: BodyLimit = BodyLimit()
     methods: frozenset[str] = frozenset()
-    aliases: Mapping[HostKind, tuple[str, str]] = field(default_factory=dict[HostKind, tuple[str, str]])
+    rewrites: Sequence[PathRewrite] = ()
     authenticates_early: bool = False
     """Whether the caller is authenticated before a body is read."""
     allows_cors: bool = False
@@ -134,11 +156,3 @@ class UrlRule:
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(self.pattern, re.DOTALL)
-
-
-def rule_of(scope: Scope) -> UrlRule:
-    """Return the row that `HostRouter` put into the scope; the defaults where no router ran."""
-    return scope.get("state", {}).get("url_rule") or _DEFAULT
-
-
-_DEFAULT = UrlRule()

@@ -117,9 +117,10 @@ def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0]
-    is_prose = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return body[1:] if is_prose and isinstance(first.value.value, str) else body
+    match body[0]:
+        case ast.Expr(ast.Constant(str())):
+            return body[1:]
+    return body
 
 
 def _imports_of(module: Module) -> Iterator[Import]:

@@ -121,8 +121,8 @@ RANKS: Mapping[str, int] = {
 PRIVATE = ("store", "api")
 """Modules that only their own package imports. `http/` imports every `api`, because it mounts them."""
 
-HTTP_MODULES = ("api", "schemas", "auth_request", "authenticator")
-"""Modules of a slice or of identity that may know HTTP."""
+HTTP_MODULES = ("api", "schemas", "auth_request", "authenticator", "paths")
+"""Modules of a slice or of identity that may know HTTP; `paths` are old ones of clients, a part of the URL map."""
 
 SHARED_BY_DRIVERS: Mapping[str, str] = {
     # modules beside the contracts that a kind of driver offers to everybody

@@ -1,13 +1,9 @@
 """Kinds of lines and the files where they belong. Each rule has an example that breaks it, as its own test."""
 
-import ast
-import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.architecture.code import Module, imports_of, literals, references
-
-Find = Callable[[Module], Iterator[int]]
+from tests.architecture import line_finders
+from tests.architecture.line_finders import Find, imports_from, uses
 
 
 @dataclass(frozen=True)
@@ -19,111 +15,6 @@ class Rule:
     paths: tuple[str, ...]
     advice: str
     example: str
-
-
-def uses(*wanted: str) -> Find:
-    """Lines that use one of the names; `secrets.*` is anything of that module."""
-    exact = {name for name in wanted if not name.endswith(".*")}
-    prefixes = tuple(name[:-1] for name in wanted if name.endswith(".*"))
-
-    def find(module: Module) -> Iterator[int]:
-        for line, name in references(module):
-            if name in exact or name.startswith(prefixes):
-                yield line
-
-    return find
-
-
-def imports_from(package: str, *but: str) -> Find:
-    """Lines that import the package, other than the names that anybody may have (types that appear in signatures)."""
-
-    def find(module: Module) -> Iterator[int]:
-        for found in imports_of(module):
-            if found.target.partition(".")[0] == package and found.name not in but:
-                yield found.line
-
-    return find
-
-
-def _status_numbers(module: Module) -> Iterator[int]:
-    for node in module.nodes:
-        if isinstance(node, ast.keyword) and node.arg in ("status", "status_code") and _is_status(node.value):
-            yield node.value.lineno
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and key.value == "status" and _is_status(value):
-                    yield value.lineno
-
-
-def _is_status(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int) and 100 <= node.value < 600
-
-
-_CREDENTIAL = re.compile(r"authorization|gw_token|x-api-key|(bearer|basic) .*", re.IGNORECASE)
-
-
-def _credentials(module: Module) -> Iterator[int]:
-    for line, text in literals(module):
-        if _CREDENTIAL.fullmatch(text):
-            yield line
-
-
-def _tasks(module: Module) -> Iterator[int]:
-    named = uses("threading.Thread", "concurrent.futures.*", "multiprocessing.*", "asyncio.to_thread", "_thread.*")
-    yield from named(module)
-    for line, name in references(module):
-        if name.rpartition(".")[2] in ("create_task", "ensure_future", "run_in_executor"):
-            yield line
-
-
-_URL_PREFIX = re.compile(r"(^|[ (|^])/(v0|v1|v3|psa|pinning|ipfs)([/?(|$ ]|$)")
-
-
-def _url_prefixes(module: Module) -> Iterator[int]:
-    for line, text in literals(module):
-        if _URL_PREFIX.search(text):
-            yield line
-
-
-def _sleeping_loops(module: Module) -> Iterator[int]:
-    for loop in module.nodes:
-        for node in ast.walk(loop) if isinstance(loop, ast.While) else ():
-            if isinstance(node, ast.Call) and re.fullmatch(r"asyncio\.sleep\((?!0\)).*\)", ast.unparse(node)):
-                yield node.lineno  # `sleep(0)` gives others a turn and is no pause
-
-
-_CAMEL = re.compile(r"[a-z]+([A-Z][a-z0-9]+)+")
-
-
-def _camel_case(module: Module) -> Iterator[int]:
-    """Find such texts but the names of fields that errors tell clients."""
-    lines = module.source.splitlines()
-    for line, text in literals(module):
-        if _CAMEL.fullmatch(text) and not re.search(rf'\bfield(: str)? ?= ?"{text}"', lines[line - 1]):
-            yield line
-
-
-def _inner_imports(module: Module) -> Iterator[int]:
-    for found in imports_of(module):
-        if found.inner:
-            yield found.line
-
-
-_EXEMPTION = re.compile(
-    r"#\s*(?:noqa: [A-Z]+[0-9]+(?:, ?[A-Z]+[0-9]+)*|(?:type|pyright): ignore(?:\[[^\]]*\])?)\s*(.*)$"
-)
-
-
-def _bare_exemptions(module: Module) -> Iterator[int]:
-    for number, line in enumerate(module.source.splitlines(), 1):
-        if (found := _EXEMPTION.search(line)) and not found[1].lstrip("#- "):
-            yield number
-
-
-def _packed_literals(module: Module) -> Iterator[int]:
-    for node in module.nodes:
-        if isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List):
-            yield node.lineno
 
 
 _HTTP = ("roost/web/*", "roost/http/*", "*/api.py")
@@ -178,7 +69,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "HTTP statuses",
-        _status_numbers,
+        line_finders.find_status_numbers,
         _HTTP,
         "raise a Problem of your package with a kind; web/errors.py knows the status",
         "refuse(status_code=404)",
@@ -246,7 +137,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "credentials",
-        _credentials,
+        line_finders.find_credentials,
         (
             "roost/identity/credentials.py",
             "roost/http/edge/*",  # takes the caller's credential off, puts the engine's own on
@@ -263,7 +154,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "URL prefixes",
-        _url_prefixes,
+        line_finders.find_url_prefixes,
         (
             "roost/http/stack/url_map.py",
             "*/api.py",  # the routes themselves
@@ -281,7 +172,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tasks and threads",
-        _tasks,
+        line_finders.find_tasks,
         (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
@@ -315,7 +206,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "loops that sleep",
-        _sleeping_loops,
+        line_finders.find_sleeping_loops,
         (
             "roost/warden/*",  # a program of its own: standard library only
             "roost/drivers/*",  # wait with a deadline for programs that report no change
@@ -360,12 +251,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "camelCase",
-        _camel_case,
+        line_finders.find_camel_case,
         (
             *(
                 "*/schemas.py",
                 "*/api.py",
-                "roost/storage/compat/paths.py",
                 "roost/web/*",
                 "roost/http/*",
                 "roost/identity/authenticator.py",
@@ -384,7 +274,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "inner imports",
-        _inner_imports,
+        line_finders.find_inner_imports,
         ("roost/cli/*", "roost/drivers/*", "roost/warden/service.py", "roost/warden/tree_operations.py"),
         "import at the top of the module; only the command line, drivers and the warden load what is heavy late",
         "def run():\n    import json",
@@ -398,14 +288,14 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "exemptions without a reason",
-        _bare_exemptions,
+        line_finders.find_bare_exemptions,
         (),
         "say after the exemption why it is right: `# noqa: X123 - the reason`",
         "x = 1  # noqa: E501",
     ),
     Rule(
         "packed literals",
-        _packed_literals,
+        line_finders.find_packed_literals,
         (),
         "write an item a line, or words as text with `.split()`: a star around a literal only pleases the formatter",
         'NAMES = (*("a", "b"), "c")',

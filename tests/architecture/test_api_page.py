@@ -3,6 +3,7 @@
 import re
 
 from roost.http.server.application import create_application
+from roost.http.stack.address import HostAddresses
 from roost.http.stack.routes import route_table
 from roost.web.service_registry import ServiceRegistry
 from tests.architecture.code import ROOT
@@ -18,7 +19,7 @@ def test_the_page_has_a_row_for_each_endpoint() -> None:
     written = {(method, path): (kinds.strip(), right) for method, path, kinds, right in rows}
     served = {
         (row["method"], re.sub(r":path", "", row["path"])): (", ".join(row["credentials"]) or "none", row["right"])
-        for row in route_table(create_application(ServiceRegistry(), ""))
+        for row in route_table(create_application(ServiceRegistry(), HostAddresses()))
     }
     assert written == served
     assert len(rows) == len(written)  # what is written twice will differ one day

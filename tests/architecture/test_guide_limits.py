@@ -43,7 +43,7 @@ from tests.architecture.code import ROOT, modules
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 WORDS = {3: "three", 5: "five", 8: "eight"}
-UNITS = {60: "minute", 3600: "hour"}
+UNITS: dict[float, str] = {60: "minute", 3600: "hour"}
 EGRESS, GIT = EgressLimits(), limiter.GitCommandLimiter()
 GUIDES = {
     "agents": [

@@ -236,7 +236,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("more than 100,000 entries", "storage.content.tar_archive:MAX_MEMBERS", 100_000),
         (
             "up to 64 KiB without access controls stay in memory (16 MiB) for half a second",
-            "http.edge.response_cache:MAX_BODY _MAX_BYTES _LIFETIME_SECONDS",
+            "http.storage_gateway.response_cache:MAX_BODY _MAX_BYTES _LIFETIME_SECONDS",
             (64 * KIB, 16 * MIB, 0.5),
         ),
         (

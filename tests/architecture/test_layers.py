@@ -17,7 +17,7 @@ from tests.architecture.layers import (
 )
 
 
-def ours() -> list[Import]:
+def own_imports() -> list[Import]:
     return [found for found in imports() if found.target.partition(".")[0] == "roost"]
 
 
@@ -47,9 +47,9 @@ def test_layers_import_lower_layers() -> None:
         return here != there and there not in LAYERS[here]
 
     fail_with(
-        f"{found.place}: {layer_of(found.module.name)} imports {found.target}; it may import {_may(found)} only."
+        f"{found.place}: {layer_of(found.module.name)} imports {found.target}; it may import {_allowed(found)} only."
         + (" Know the contract; app/ picks the implementation." if layer_of(found.target) == "drivers" else "")
-        for found in ours()
+        for found in own_imports()
         if wrong(found)
     )
 
@@ -58,7 +58,7 @@ def test_slices_import_lower_ranks() -> None:
     fail_with(
         f"{found.place}: {here} (rank {RANKS.get(here)}) imports {there} (rank {RANKS.get(there)}); a slice imports "
         "lower ranks only. A workflow that crosses slices belongs in agents/lifecycle, which calls down."
-        for found in ours()
+        for found in own_imports()
         if (here := slice_of(found.module.name))
         and (there := slice_of(found.target))
         and here != there
@@ -69,7 +69,7 @@ def test_slices_import_lower_ranks() -> None:
 def test_storage_does_not_know_agents() -> None:
     fail_with(
         f"{found.place}: storage never imports agents; agents may build on storage.content"
-        for found in ours()
+        for found in own_imports()
         if found.module.name.startswith("roost.storage.") and found.target.startswith("roost.agents")
     )
 
@@ -78,7 +78,7 @@ def test_a_driver_imports_its_own_kind() -> None:
     fail_with(
         f"{found.place}: a driver of kind {driver_kind(found.module.name)} imports {found.target}; between kinds only "
         "contracts are known"
-        for found in ours()
+        for found in own_imports()
         if layer_of(found.module.name) in ("drivers", "contracts")
         and layer_of(found.target) == "drivers"
         and driver_kind(found.module.name) != driver_kind(found.target)
@@ -89,7 +89,7 @@ def test_private_modules_are_imported_by_their_own_package_only() -> None:
     fail_with(
         f"{found.place}: imports {found.target}; {part}.py is private to its package. Call its service, "
         "or let the service offer what is missing"
-        for found in ours()
+        for found in own_imports()
         if (part := _private_part(found.target))
         and not found.module.name.startswith(found.target.rsplit(".", 1)[0])
         and not (part == "api" and layer_of(found.module.name) == "http")
@@ -99,7 +99,7 @@ def test_private_modules_are_imported_by_their_own_package_only() -> None:
 def test_few_modules_of_a_package_know_http() -> None:
     fail_with(
         f"{found.place}: imports {found.target}; in a slice only {', '.join(HTTP_MODULES)} know HTTP"
-        for found in ours()
+        for found in own_imports()
         if layer_of(found.module.name) in ("slices", "identity")
         and layer_of(found.target) == "web"
         and found.module.name.rpartition(".")[2] not in HTTP_MODULES
@@ -118,20 +118,20 @@ def test_the_warden_imports_the_standard_library_alone() -> None:
 
 def test_no_import_cycle() -> None:
     edges: dict[str, set[str]] = {module.name: set() for module in modules()}
-    for found in ours():
+    for found in own_imports():
         if found.target in edges and found.target != found.module.name and not found.for_types:
             edges[found.module.name].add(found.target)
-    fail_with(f"import cycle: {' <-> '.join(sorted(group))}" for group in _knots(edges))
+    fail_with(f"import cycle: {' <-> '.join(sorted(group))}" for group in _cycles(edges))
 
 
 def test_the_search_for_cycles_finds_one() -> None:
-    assert _knots({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
+    assert _cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
 
 
 def test_no_two_packages_import_each_other() -> None:
     """A package and one inside it may: their modules make no cycle."""
     edges: dict[str, set[str]] = {}
-    for found in ours():
+    for found in own_imports():
         edges.setdefault(_package_of(found.module.name), set()).add(_package_of(found.target))
     fail_with(
         f"{here} and {there} import each other"
@@ -170,7 +170,7 @@ def _is_above(module: str, target: str) -> bool:
     return RANKS.get(slice_of(module) or "", 0) > RANKS.get(slice_of(target) or "", 0)
 
 
-def _may(found: Import) -> str:
+def _allowed(found: Import) -> str:
     return ", ".join(LAYERS[layer_of(found.module.name)]) or "nothing else of Roost"
 
 
@@ -181,7 +181,7 @@ def _private_part(target: str) -> str | None:
     return None
 
 
-def _knots(edges: Mapping[str, set[str]]) -> list[set[str]]:
+def _cycles(edges: Mapping[str, set[str]]) -> list[set[str]]:
     """Groups of modules that reach each other: what is left after leaves and roots are taken away, joined by reach."""
     alive = {name: set(targets) for name, targets in edges.items()}
     while leaves := {name for name, targets in alive.items() if not targets & alive.keys() - {name}}:

@@ -103,6 +103,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/warden_client/changes.py": "tests/conformance/test_container_trees.py",
     "roost/http/storage_gateway/*.py": "tests/http/storage_gateway/test_application.py",  # tested over HTTP
     "roost/http/edge/*.py": "tests/http/edge/test_*.py",  # one state machine, tested over connections
+    "roost/http/server/*_exchange.py": "tests/http/edge/test_asgi_exchange.py",  # over connections of the edge
+    "roost/http/server/http_connection.py": "tests/http/edge/test_http_connection.py",
+    "roost/http/server/request_head.py": "tests/http/edge/test_request_head.py",
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
     "roost/drivers/embedding/minilm_worker.py": "tests/drivers/embedding/test_minilm.py",  # its program

@@ -16,7 +16,6 @@ ASKED_FOR = {name for kind in (asyncio.Protocol, asyncio.DatagramProtocol, async
 
 BIGGER_CLASSES: Mapping[str, str] = {
     # class: why it may have more public methods
-    "ProxyExchange": "implements two interfaces: Exchange for the client, ResponseHandler for the gateway",
 }
 LONGER_SIGNATURES: Mapping[str, str] = {
     # class or function: why it may have more parameters

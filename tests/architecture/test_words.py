@@ -38,6 +38,9 @@ names in React and CSS."""
 RIDDLES = _words("apart aside asked beside besides book everyone outside said surface told whose")
 """Words that do not tell a reader what a thing is: in no name."""
 
+HELPER_METAPHORS = _words("bank front market puppet rig shop town")
+"""Metaphors that are real words elsewhere: in no name of a helper of tests."""
+
 WELL_KNOWN = _words("main upgrade downgrade keccak256")
 """One-word functions that every Python programmer knows, those that Alembic calls, and a hash function."""
 
@@ -103,9 +106,21 @@ def _short_test_names() -> Iterator[str]:
                 yield f"{module.path}:{node.lineno}: {node.name}"
 
 
+def _helper_riddles() -> Iterator[str]:
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        for node in parse(str(file.relative_to(ROOT)), file.read_text()).tree.body:
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if node.name.startswith("test_"):
+                continue  # a sentence
+            if (RIDDLES | HELPER_METAPHORS).intersection(part.lower() for part in _PART.findall(node.name)):
+                yield f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
+
+
 _RULES: dict[str, tuple[Callable[[], Iterator[str]], str]] = {
     "metaphor": (_metaphors, "say it with the field's standard term, or in plain English"),
     "riddle": (_riddles, "a name tells what the thing is"),
+    "helper of tests": (_helper_riddles, "a name tells what the thing is"),
     "short function": (_short_functions, "a public function has two words, so that a search finds it"),
     "log event": (
         _log_events,

@@ -29,12 +29,13 @@ def requirements(version: int, amount: int = 10_000, **changes: Any) -> dict[str
 async def pay(account: LocalAccount, needed: dict[str, Any]) -> dict[str, Any]:
     """Return the payload of a payment, as the SDK signs it."""
     from x402 import x402Client
+    from x402.mechanisms.evm import EthAccountSigner
     from x402.mechanisms.evm.exact import register_exact_evm_client
     from x402.schemas import PaymentRequired, PaymentRequiredV1
 
     client = x402Client()
     client.set_spend_controls(False)  # it signs what a test wants, not only what is safe
-    register_exact_evm_client(client, account)
+    register_exact_evm_client(client, EthAccountSigner(account))
     form = PaymentRequired if "amount" in needed else PaymentRequiredV1
     payload = await client.create_payment_payload(form.model_validate({"accepts": [needed]}))
     return payload.model_dump(by_alias=True, exclude_none=True)

@@ -22,4 +22,4 @@ def main(points: int, seed: int | None = None, *names: str) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the processes, like Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    main(*map(int, sys.argv[1:3]), *sys.argv[3:])
+    main(int(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None, *sys.argv[3:])

@@ -24,7 +24,7 @@ from roost.drivers.git.local_folder import LocalRepository
 from roost.drivers.runtime.bwrap.record import ContainerRecord, load_record
 from tests.chaos.side_servers import fork_facilitator, fork_name_server
 from tests.journeys.server_process import until
-from tests.storage.server_crash import Servers
+from tests.storage.server_crash import ServerProcesses
 from tests.support.server import RunningServer
 
 Tree = Mapping[str, tuple[str, int, str]]
@@ -69,7 +69,7 @@ class Deployment:
         self.data.mkdir()
         self.database = database or f"sqlite:///{self.data / 'roost.db'}"
         self._engine = sa.create_engine(self.database, poolclass=sa.NullPool)
-        self._servers = Servers(self.data, database, is_isolated=True)
+        self._servers = ServerProcesses(self.data, database, is_isolated=True)
         self._names, self._ledger = folder / "names", folder / "ledger"
         self._names.mkdir()
         self._ledger.mkdir()
@@ -264,7 +264,7 @@ async def _submit_template(server: RunningServer, tenant_id: str, skill_cid: str
             file = Path(folder, "workspace", path)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-        manifest = _MANIFEST | {"skills": [{"cid": skill_cid, "name": "reading"}]}
+        manifest = {**_MANIFEST, "skills": [{"cid": skill_cid, "name": "reading"}]}
         Path(folder, "manifest.json").write_text(json.dumps(manifest))
         quota = roost.storage.files.files.quota
         service = TemplateService(roost.core.db, LocalRepository(Path(folder)), roost.storage.content, quota, ["fake"])

@@ -93,7 +93,7 @@ class Publish(LibraryAction):
     def prepare(self) -> None:
         self._skill = self._register(self._make_files(self._name()))
         self._path = f"/skills/{self._skill['skillId']}/publish"
-        self._withdrawn = self._chance.random() < 0.4 and self.deployment.get("POST", self._path)["skill"]
+        self._withdrawn = self.deployment.get("POST", self._path)["skill"] if self._chance.random() < 0.4 else None
 
     def run(self) -> bool:
         if self._withdrawn:
@@ -139,7 +139,7 @@ class Attach(LibraryAction):
         verb = self._chance.choice(("attach", "detach", "update"))
         if verb == "attach":
             self._states = (set(), set(old))
-            self._request = ("POST", self._path, {"json": {"skillCids": old}})
+            self._request: tuple[str, str, dict[str, Any]] = ("POST", self._path, {"json": {"skillCids": old}})
             return
         self.deployment.get("POST", self._path, json={"skillCids": old})
         after = {"detach": old[1:], "update": [new[0], *old[1:]]}[verb]

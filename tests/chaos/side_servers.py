@@ -36,7 +36,7 @@ class _FolderNameServer(NameServer):
         super().datagram_received(data, addr)
 
 
-class _Wealth(Counter[str]):
+class _UnlimitedBalances(Counter[str]):
     """Balances of accounts that can pay anything."""
 
     def __missing__(self, key: str) -> int:
@@ -48,7 +48,7 @@ class _LedgerFacilitator(FakeFacilitator):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.balances = _Wealth()
+        self.balances = _UnlimitedBalances()
         self._folder = folder
 
     async def settle(self, request: PaymentRequest) -> PaymentSettlement:

@@ -11,15 +11,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from click.testing import Result
 from typer import testing
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from roost.cli.main import cli, create_program
 
 PROGRAM = create_program()
 PROGRAM.load_commands()
-testing._get_command = lambda _: PROGRAM  # building the commands takes 50 ms, once for each run otherwise
+# Building the commands takes 50 ms, once for each run otherwise.
+testing._get_command = lambda _: PROGRAM  # pyright: ignore[reportPrivateImportUsage] - the runner has no other way
 
 FakeAnswer = tuple[int, Any] | bytes
 

@@ -1,6 +1,7 @@
 """Examples: every command has one, every one parses, and the help shows them."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from tests.cli.test_main import ALL
 VERBS = [path for path, command in ALL.items() if not hasattr(command, "commands")]
 
 
-def parse(words: list[str]) -> tuple[str, ...]:
+def parse(words: Sequence[str]) -> tuple[str, ...]:
     """Parse a command's words as the program does, without running it; return the command's path."""
     command, path = PROGRAM, []
-    context = command.make_context("roost", words)
+    context = command.make_context("roost", list(words))
     while hasattr(command, "commands"):
         name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
         context = command.make_context(name, rest, parent=context)

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click import Command
+from typer.core import TyperCommand, TyperGroup
 
 from roost import __version__
 from roost.cli.commands import COMMANDS
 from tests.cli.terminal import PROGRAM, FakeServer, run
 
 
-def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
+def commands(
+    command: TyperCommand | TyperGroup, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], TyperCommand | TyperGroup]]:
     yield path, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands(below, (*path, name))

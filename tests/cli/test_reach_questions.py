@@ -61,7 +61,7 @@ def gateway(gateway_id: str, domain: str, addresses: list[Any]) -> dict[str, Any
 
 
 @pytest.fixture
-def stocked(server: FakeServer) -> FakeServer:
+def server_with_records(server: FakeServer) -> FakeServer:
     agent = {"agentId": "a1", "name": "Ada", "engine": "scripted", "url": "http://a1.agents.localhost"}
     shut = gateway(CLOSED, "shut", [{"id": "c1", "value": "10.0.0.0/8"}])
     domain = {"custom_domain_id": "d1", "domain": "site.example.com"}
@@ -87,21 +87,21 @@ def changes(server: FakeServer) -> list[str]:
 
 
 @pytest.mark.parametrize(("command", "question"), QUESTIONS)
-def test_a_change_for_others_asks_first(stocked: FakeServer, command: str, question: str) -> None:
-    refused = stocked.run(*command.split(), input="n\n")
+def test_a_change_for_others_asks_first(server_with_records: FakeServer, command: str, question: str) -> None:
+    refused = server_with_records.run(*command.split(), input="n\n")
     assert question in refused.stderr
-    assert (refused.exit_code, refused.stdout, changes(stocked)) == (1, "", [])
-    unanswered = stocked.run(*command.split(), input="")
+    assert (refused.exit_code, refused.stdout, changes(server_with_records)) == (1, "", [])
+    unanswered = server_with_records.run(*command.split(), input="")
     assert "confirm with `--yes`" in unanswered.stderr
-    assert (unanswered.exit_code, changes(stocked)) == (2, [])
+    assert (unanswered.exit_code, changes(server_with_records)) == (2, [])
     for answer in (("--yes",), ()):
-        stocked.requests.clear()
-        stocked.run(*command.split(), *answer, input="y\n")
-        assert len(changes(stocked)) == 1
+        server_with_records.requests.clear()
+        server_with_records.run(*command.split(), *answer, input="y\n")
+        assert len(changes(server_with_records)) == 1
 
 
 @pytest.mark.parametrize("command", QUIET)
-def test_a_change_for_no_one_asks_nothing(stocked: FakeServer, command: str) -> None:
-    done = stocked.run(*command.split(), input="")
+def test_a_change_for_no_one_asks_nothing(server_with_records: FakeServer, command: str) -> None:
+    done = server_with_records.run(*command.split(), input="")
     assert "[y/N]" not in done.stderr
-    assert len(changes(stocked)) == 1
+    assert len(changes(server_with_records)) == 1

@@ -35,7 +35,7 @@ async def roost(server: RunningServer, *arguments: str, at: Path) -> str:
     return out.decode()
 
 
-async def asked(server: RunningServer, *arguments: str, at: Path) -> Any:
+async def run_for_json(server: RunningServer, *arguments: str, at: Path) -> Any:
     return json.loads(await roost(server, *arguments, "-o", "json", at=at))
 
 
@@ -47,8 +47,8 @@ async def test_a_folder_goes_up_under_the_cid_that_was_told(server: RunningServe
     (folder / "days" / "large.bin").write_bytes(chance.randbytes(3_000_000))
     (folder / "empty").touch()
     for profile in ("v1", "v0", "unixfs-v1-2025"):
-        told = await asked(server, "files", "cid", "trip", "--profile", profile, at=tmp_path)
-        made = await asked(server, "files", "upload", "trip", "--profile", profile, "--public", at=tmp_path)
+        told = await run_for_json(server, "files", "cid", "trip", "--profile", profile, at=tmp_path)
+        made = await run_for_json(server, "files", "upload", "trip", "--profile", profile, "--public", at=tmp_path)
         assert (made["cid"], made["size"], made["number_of_files"]) == (told["cid"], 3_000_001, 3)
         assert made["mime_type"] == "directory"
 
@@ -57,12 +57,12 @@ async def test_a_file_comes_back(server: RunningServer, tmp_path: Path) -> None:
     content = random.Random(2).randbytes(2_000_000)
     (tmp_path / "up.bin").write_bytes(content)
     for network in ([], ["--public"]):
-        made = await asked(server, "files", "upload", "up.bin", "-k", "kind=test", *network, at=tmp_path)
+        made = await run_for_json(server, "files", "upload", "up.bin", "-k", "kind=test", *network, at=tmp_path)
         assert made["keyvalues"] == {"kind": "test"}
         await roost(server, "files", "get", made["cid"], "--to", "down.bin", *network, at=tmp_path)
         assert (tmp_path / "down.bin").read_bytes() == content
-    group = await asked(server, "groups", "create", "some", "--public", at=tmp_path)
+    group = await run_for_json(server, "groups", "create", "some", "--public", at=tmp_path)
     await roost(server, "groups", "add", group["id"], made["id"], "--public", at=tmp_path)
-    listed = await asked(server, "files", "list", "--public", "--group", group["id"], at=tmp_path)
+    listed = await run_for_json(server, "files", "list", "--public", "--group", group["id"], at=tmp_path)
     assert [row["id"] for row in listed] == [made["id"]]
-    assert (await asked(server, "gateways", "list", at=tmp_path))[0]["restrict"] is True
+    assert (await run_for_json(server, "gateways", "list", at=tmp_path))[0]["restrict"] is True

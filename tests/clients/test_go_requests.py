@@ -61,7 +61,7 @@ def typed(found: Mapping[str, Any], fields: Mapping[str, tuple[type, ...]]) -> M
 
 
 @dataclass
-class Commands:
+class GoCommands:
     """What the commands send."""
 
     api: httpx.AsyncClient
@@ -153,12 +153,12 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 
 @pytest.fixture
-def pinata(server: RunningServer, request: pytest.FixtureRequest) -> Commands:
+def pinata(server: RunningServer, request: pytest.FixtureRequest) -> GoCommands:
     key = server.key(request.node.name[:60])
-    return Commands(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
+    return GoCommands(server.client(key, "api.localhost"), server.client(key, "uploads.localhost"))
 
 
-async def test_credentials_are_tested_as_the_client_does(server: RunningServer, pinata: Commands) -> None:
+async def test_credentials_are_tested_as_the_client_does(server: RunningServer, pinata: GoCommands) -> None:
     greeted = await pinata.api.get("/data/testAuthentication")
     assert greeted.status_code == 200
     stranger = server.client("nonsense", "api.localhost")
@@ -169,7 +169,7 @@ async def test_credentials_are_tested_as_the_client_does(server: RunningServer, 
 
 
 @pytest.mark.parametrize("network", ["public", "private"])
-async def test_files_requests_have_the_expected_fields(pinata: Commands, network: str) -> None:
+async def test_files_requests_have_the_expected_fields(pinata: GoCommands, network: str) -> None:
     group = (await pinata.send("POST", f"/v3/groups/{network}", {"name": "g", "is_public": False}))["data"]
     made = await pinata.upload("a.txt", b"one", network=network, group_id=group["id"], name="a.txt")
     assert (made["name"], made["group_id"], made["network"]) == ("a.txt", group["id"], network)
@@ -199,7 +199,7 @@ async def test_files_requests_have_the_expected_fields(pinata: Commands, network
 
 
 @pytest.mark.parametrize("network", ["public", "private"])
-async def test_groups_requests_have_the_expected_fields(pinata: Commands, network: str) -> None:
+async def test_groups_requests_have_the_expected_fields(pinata: GoCommands, network: str) -> None:
     path = f"/v3/groups/{network}"
     made = typed((await pinata.send("POST", path, {"name": "one", "is_public": False}))["data"], TEXT)
     one = f"{path}/{made['id']}"
@@ -214,7 +214,7 @@ async def test_groups_requests_have_the_expected_fields(pinata: Commands, networ
     await pinata.send("DELETE", one)
 
 
-async def test_vectors_requests_work_at_the_api_address(pinata: Commands) -> None:
+async def test_vectors_requests_work_at_the_api_address(pinata: GoCommands) -> None:
     """At the address of the API, where the answers have an envelope."""
     group = (await pinata.send("POST", "/v3/groups/private", {"name": "docs", "is_public": False}))["data"]
     file = await pinata.upload(
@@ -228,7 +228,7 @@ async def test_vectors_requests_work_at_the_api_address(pinata: Commands) -> Non
     assert await pinata.send("DELETE", path) == {"success": True}
 
 
-async def test_folder_without_keyvalues_is_pinned(pinata: Commands) -> None:
+async def test_folder_without_keyvalues_is_pinned(pinata: GoCommands) -> None:
     boundary = "c" * 60
     fields = {
         "pinataOptions": '{"cidVersion":1}',
@@ -262,7 +262,7 @@ async def test_folder_without_keyvalues_is_pinned(pinata: Commands) -> None:
     assert (await pinata.send("GET", f"/v3/files/public/{pinned['ID']}"))["data"]["cid"] == pinned["IpfsHash"]
 
 
-async def test_a_file_at_the_threshold_and_one_beyond(pinata: Commands) -> None:
+async def test_a_file_at_the_threshold_and_one_beyond(pinata: GoCommands) -> None:
     at = await pinata.upload("at.bin", content_of(THRESHOLD), network="private", name="at.bin")
     assert (at["size"], at["cid"]) == (THRESHOLD, cid_of(THRESHOLD))
     group = (await pinata.send("POST", "/v3/groups/private", {"name": "g", "is_public": False}))["data"]
@@ -272,7 +272,7 @@ async def test_a_file_at_the_threshold_and_one_beyond(pinata: Commands) -> None:
     assert (beyond["name"], beyond["group_id"]) == ("beyond", group["id"])
 
 
-async def test_links_to_private_files(server: RunningServer, pinata: Commands) -> None:
+async def test_links_to_private_files(server: RunningServer, pinata: GoCommands) -> None:
     file = await pinata.upload("a.txt", b"secret", network="private", name="a.txt")
     [row] = (await pinata.send("GET", "/v3/ipfs/gateways"))["data"]["rows"]
     host = f"{row['domain']}.gateways.localhost"  # as `gateways set` was told
@@ -289,7 +289,7 @@ async def test_links_to_private_files(server: RunningServer, pinata: Commands) -
     assert (await gateway.get(f"/files/{file['cid']}")).status_code in {401, 403}
 
 
-async def test_swaps_requests_have_the_expected_fields(pinata: Commands) -> None:
+async def test_swaps_requests_have_the_expected_fields(pinata: GoCommands) -> None:
     one, two = [await pinata.upload(name, name.encode(), network="public", name=name) for name in ("a", "b")]
     [row] = (await pinata.send("GET", "/v3/ipfs/gateways"))["data"]["rows"]
     path = f"/v3/files/public/swap/{one['cid']}"
@@ -301,7 +301,7 @@ async def test_swaps_requests_have_the_expected_fields(pinata: Commands) -> None
     await pinata.send("DELETE", path)
 
 
-async def test_keys_requests_have_the_expected_fields(pinata: Commands) -> None:
+async def test_keys_requests_have_the_expected_fields(pinata: GoCommands) -> None:
     nothing: Mapping[str, Any] = {"data": {}, "pinning": {}}
     asked = {"keyName": "admin", "permissions": {"admin": True, "endpoints": nothing}}
     admin = await pinata.send("POST", "/v3/pinata/keys", asked)

@@ -1,6 +1,7 @@
 """The client of the Pinning Service API that its authors publish, unmodified, against a server."""
 
 from pathlib import Path
+from typing import Any
 
 from roost.storage.content.unixfs.cid import RAW, Cid
 from roost.storage.content.unixfs.profile import V0, V1
@@ -20,7 +21,7 @@ CARS = {
 async def test_journey_of_the_pinning_client_works(tmp_path: Path) -> None:
     packages = node.installed(FOLDER)
     async with serve_cars(CARS) as source:
-        settings = {"ROOST_NETWORK": "trustless", "ROOST_NETWORK_URLS": source.url}
+        settings: dict[str, Any] = {"ROOST_NETWORK": "trustless", "ROOST_NETWORK_URLS": source.url}
         async with running(tmp_path / "data", **settings) as server:
             environment = {
                 "ROOST_PORT": str(server.port),

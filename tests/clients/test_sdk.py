@@ -22,7 +22,7 @@ LARGE = 94_371_841  # the SDK's bound, and one
 
 
 @dataclass
-class Clients:
+class SdkClients:
     """Runs journeys against one server."""
 
     server: RunningServer
@@ -46,29 +46,29 @@ class Clients:
 
 
 @pytest.fixture
-async def clients(tmp_path: Path) -> AsyncIterator[Clients]:
+async def clients(tmp_path: Path) -> AsyncIterator[SdkClients]:
     packages = node.installed(FOLDER)
     async with running(tmp_path / "data") as server:
         listed = await server.client(server.key(), "api.localhost").get("/v3/ipfs/gateways")
-        yield Clients(server, tmp_path, packages, listed.json()["data"]["rows"][0]["domain"])
+        yield SdkClients(server, tmp_path, packages, listed.json()["data"]["rows"][0]["domain"])
 
 
 @pytest.mark.parametrize(
     "journey",
     ["uploads", "folders", "files", "links", "keys", "pins", "swaps", "x402", "rest", "analytics", "web3", "vectors"],
 )
-async def test_journey_of_the_sdk_works(clients: Clients, journey: str) -> None:
+async def test_journey_of_the_sdk_works(clients: SdkClients, journey: str) -> None:
     assert await clients.run(journey) == "done\n"
 
 
-async def test_gateways_of_the_sdk_serve_resized_images(clients: Clients) -> None:
+async def test_gateways_of_the_sdk_serve_resized_images(clients: SdkClients) -> None:
     drawn = io.BytesIO()
     Image.new("RGB", (32, 32), "red").save(drawn, "PNG")
     picture = base64.b64encode(drawn.getvalue()).decode()
     assert await clients.run("gateways", ROOST_PICTURE=picture) == "done\n"
 
 
-async def test_a_large_file(clients: Clients) -> None:
+async def test_a_large_file(clients: SdkClients) -> None:
     content = bytearray(LARGE)
     for at in range(0, LARGE - 3, 65_536):
         content[at : at + 4] = at.to_bytes(4, "little")
@@ -77,7 +77,7 @@ async def test_a_large_file(clients: Clients) -> None:
     assert await clients.run("large", ROOST_WANTED=str(importer.finish().cid)) == "done\n"
 
 
-async def test_signatures_of_the_sdk_are_verified(clients: Clients) -> None:
+async def test_signatures_of_the_sdk_are_verified(clients: SdkClients) -> None:
     asked = json.loads(await clients.run("signatures"))
     account = Account.from_key(hashlib.sha256(b"a wallet for tests").digest())
     message = {"address": account.address, "cid": asked["cid"], "date": asked["date"]}

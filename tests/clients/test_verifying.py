@@ -26,7 +26,7 @@ SHORT, LONG = 2.0, 30.0  # seconds until nothing more is waited for
 
 
 @dataclass
-class Verifying:
+class VerifyingClient:
     server: RunningServer
     folder: Path
     packages: Path
@@ -50,12 +50,12 @@ class Verifying:
 
 
 @pytest.fixture
-async def helia(tmp_path: Path) -> AsyncIterator[Verifying]:
+async def helia(tmp_path: Path) -> AsyncIterator[VerifyingClient]:
     packages = node.installed(FOLDER)
     async with running(tmp_path / "data") as server:
         listed = await server.client(server.key(), "api.localhost").get("/v3/gateways")
         name = listed.json()["data"]["rows"][0]["domain"]
-        yield Verifying(server, tmp_path / "client", packages, f"{name}.gateways.localhost")
+        yield VerifyingClient(server, tmp_path / "client", packages, f"{name}.gateways.localhost")
 
 
 def some(data: bytes, *, whole: bool = True) -> list[Any]:
@@ -65,7 +65,7 @@ def some(data: bytes, *, whole: bool = True) -> list[Any]:
 NOTHING = some(b"", whole=False)
 
 
-async def test_it_gets_what_was_uploaded(helia: Verifying) -> None:
+async def test_it_gets_what_was_uploaded(helia: VerifyingClient) -> None:
     root = await helia.upload(**{"sub/below/big": BIG, "a.txt": b"hello"})
     sharded = await helia.upload(**MANY)
     found = await helia.fetched(
@@ -75,7 +75,7 @@ async def test_it_gets_what_was_uploaded(helia: Verifying) -> None:
     assert found == [some(BIG), some(b"hello"), NOTHING, some(MANY[ONE]), NOTHING]
 
 
-async def test_it_gets_no_bit_of_a_damaged_block(helia: Verifying, tmp_path: Path) -> None:
+async def test_it_gets_no_bit_of_a_damaged_block(helia: VerifyingClient, tmp_path: Path) -> None:
     """What is before it, and what else is in the pack, is not lost."""
     root = await helia.upload(big=BIG, small=b"hello")
     (pack,) = [path for path in (tmp_path / "data" / "blobs").rglob("*") if path.is_file()]
@@ -89,16 +89,16 @@ async def test_it_gets_no_bit_of_a_damaged_block(helia: Verifying, tmp_path: Pat
     assert small == some(b"hello")
 
 
-async def test_it_does_look(helia: Verifying) -> None:
+async def test_it_does_look(helia: VerifyingClient) -> None:
     """The same client takes nothing from a gateway that changes one bit of a block on its way."""
     root = await helia.upload(big=BIG, small=b"hello")
-    async with lying(helia.gateway, helia.server.port) as port:
+    async with serve_corrupt_blocks(helia.gateway, helia.server.port) as port:
         found = await helia.fetched((root, "big", SHORT), (root, "small", LONG), port=port)
     assert found == [NOTHING, some(b"hello")]
 
 
 @asynccontextmanager
-async def lying(gateway: str, port: int) -> AsyncIterator[int]:
+async def serve_corrupt_blocks(gateway: str, port: int) -> AsyncIterator[int]:
     """A gateway that hands on another one's blocks, the large ones with a bit flipped."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

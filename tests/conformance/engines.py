@@ -32,7 +32,7 @@ GARBAGE = b"\0\xff{garbage: ["
 
 
 @dataclass(frozen=True)
-class Case:
+class EngineCase:
     """An engine under test.
 
     kept: a file of the user, its content, and the part of it that a start must preserve.
@@ -50,14 +50,14 @@ def _bwrap(folder: Path, engine: Engine) -> Runtime:
     return BwrapRuntime(folder, lambda found: engine.folders(found.version))
 
 
-FAKE = Case(
+FAKE = EngineCase(
     engine=lambda _root: FakeEngine(_free_port()),
     runtime=lambda folder, _engine: FakeRuntime(folder),
     kept=(".roost/fake/settings.json", b'{"mine": "kept"}', b'"mine": "kept"'),
     garbage={".roost/fake/settings.json": GARBAGE},
     hostile={".roost/fake/settings.json": b'{"token": "theirs", "port": 1}'},
 )
-HERMES = Case(
+HERMES = EngineCase(
     engine=Hermes,
     runtime=_bwrap,
     kept=(".hermes/config.yaml", b"# mine\ndisplay: {mine: kept}\n", b"# mine\ndisplay: {mine: kept}\n"),
@@ -73,7 +73,7 @@ security: 7
         ),
     },
 )
-OPENCLAW = Case(
+OPENCLAW = EngineCase(
     engine=OpenClaw,
     runtime=_bwrap,
     kept=(".openclaw/openclaw.json", b"{/* mine */ messages: {ackReaction: 'kept'},}", b'"ackReaction": "kept"'),
@@ -82,7 +82,7 @@ OPENCLAW = Case(
 )
 CASES = [
     pytest.param(FAKE, id="fake"),
-    pytest.param(Case(**{**vars(FAKE), "runtime": _bwrap}), id="fake-in-bwrap", marks=pytest.mark.container),
+    pytest.param(EngineCase(**{**vars(FAKE), "runtime": _bwrap}), id="fake-in-bwrap", marks=pytest.mark.container),
     pytest.param(HERMES, id="hermes", marks=[pytest.mark.container, pytest.mark.engine]),
     pytest.param(OPENCLAW, id="openclaw", marks=[pytest.mark.container, pytest.mark.engine]),
 ]
@@ -163,7 +163,7 @@ class EngineEnv:
 
 
 @asynccontextmanager
-async def open_engine_env(case: Case, folder: Path) -> AsyncIterator[EngineEnv]:
+async def open_engine_env(case: EngineCase, folder: Path) -> AsyncIterator[EngineEnv]:
     engine = case.engine(config.load_settings().engines)
     engine.install(engine.default_version, lambda _text, _done: None)
     runtime = case.runtime(folder, engine)

@@ -17,7 +17,7 @@ from tests.chain.anvil import FACILITATOR_KEY, Chain
 TOKEN = Sensitive("a-token-of-a-facilitator")
 
 
-class Market(ABC):
+class FacilitatorEnv(ABC):
     """A facilitator, and the tokens of accounts that it moves."""
 
     facilitator: Facilitator
@@ -31,7 +31,7 @@ class Market(ABC):
         """Return the tokens of an account."""
 
 
-class FakeMarket(Market):
+class FakeFacilitatorEnv(FacilitatorEnv):
     def __init__(self) -> None:
         self.facilitator = self._fake = FakeFacilitator()
 
@@ -42,7 +42,7 @@ class FakeMarket(Market):
         return self._fake.balances[address.lower()]
 
 
-class ChainMarket(Market):
+class ChainFacilitatorEnv(FacilitatorEnv):
     def __init__(self, facilitator: Facilitator, chain: Chain) -> None:
         self.facilitator = facilitator
         self._chain = chain
@@ -71,12 +71,12 @@ async def served_facilitator(
 
 
 @asynccontextmanager
-async def chain_market(chain: Chain) -> AsyncIterator[Market]:
+async def chain_facilitator(chain: Chain) -> AsyncIterator[FacilitatorEnv]:
     """Give a client of a facilitator on a chain, both over HTTP."""
     local = load_local_facilitator(Sensitive(FACILITATOR_KEY), chain.url)
     async with served_facilitator(local, TOKEN) as url:
         client = X402Facilitator(url, TOKEN)
         try:
-            yield ChainMarket(client, chain)
+            yield ChainFacilitatorEnv(client, chain)
         finally:
             await client.close()

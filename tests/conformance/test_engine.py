@@ -8,7 +8,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineFailed, EngineNotInstalled, InvalidVersionName
 from roost.drivers.runtime.contract import EngineVersion
 from roost.warden_client.errors import DialRefused
-from tests.conformance.engines import CASES, TOKEN, Case, EngineEnv, open_engine_env
+from tests.conformance.engines import CASES, TOKEN, EngineCase, EngineEnv, open_engine_env
 from tests.conformance.model_server import ANSWER, MODELS
 
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
@@ -26,7 +26,7 @@ async def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 @pytest.fixture(params=CASES)
 async def fresh(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Case, EngineEnv]]:
+) -> AsyncIterator[tuple[EngineCase, EngineEnv]]:
     async with open_engine_env(request.param, tmp_path_factory.mktemp("data")) as env:
         yield request.param, env
 
@@ -82,7 +82,7 @@ async def test_a_chat_is_answered_by_the_model_gateway(running: EngineEnv, strea
     assert [chat["model"] for chat in running.models.chats[before:]] == [MODELS[0]]
 
 
-async def test_a_gateway_answers_only_between_start_and_stop(fresh: tuple[Case, EngineEnv]) -> None:
+async def test_a_gateway_answers_only_between_start_and_stop(fresh: tuple[EngineCase, EngineEnv]) -> None:
     case, env = fresh
     path, content, words = case.kept
     assert await env.engine.ready(env.warden.dial) is False
@@ -101,7 +101,9 @@ async def test_a_gateway_answers_only_between_start_and_stop(fresh: tuple[Case, 
 
 
 @pytest.mark.parametrize("kind", ["garbage", "hostile"])
-async def test_the_platforms_settings_override_any_files_in_the_home(fresh: tuple[Case, EngineEnv], kind: str) -> None:
+async def test_the_platforms_settings_override_any_files_in_the_home(
+    fresh: tuple[EngineCase, EngineEnv], kind: str
+) -> None:
     case, env = fresh
     files = case.garbage if kind == "garbage" else case.hostile
     for path, content in files.items():

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ async def test_an_accepted_push_is_checked_applied_and_moves_main(
 async def test_a_handler_refuses_with_a_message_at_each_stage(repositories: GitRepositories, work: Path) -> None:
     new = commit_tree(work, tree_of(work, a=b"text"))
     for stage in ("begin", "check", "apply"):
-        handler = Handler(**{f"on_{stage}": refuse(f"no at {stage}\nbecause")})
+        refusal: dict[str, Any] = {f"on_{stage}": refuse(f"no at {stage}\nbecause")}
+        handler = Handler(**refusal)
         report = await push(repositories, push_of(work, new), handler)
         assert handler.calls[-1] == stage
         assert f"no at {stage}\nbecause\n" in report

@@ -29,8 +29,8 @@ class FakeResolver:
         self.names = {name.replace("_", "."): found for name, found in names.items()}
         self.tenants: list[str] = []
 
-    async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
-        self.tenants.append(agent_id)
+    async def resolve(self, subject: str, host: str) -> Sequence[Address]:
+        self.tenants.append(subject)
         if host not in self.names:
             raise NameNotResolved(host)
         return [ip_address(one) for one in self.names[host].split()]

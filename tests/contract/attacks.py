@@ -6,7 +6,7 @@ site, and `HIDDEN` for a valid request of its own.
 
 from collections.abc import Mapping
 
-from tests.contract.hosts import Site
+from tests.contract.hosts import HostExample
 
 MARK = "hidden-in-another"
 """The request id of the hidden request."""
@@ -158,7 +158,7 @@ ANSWERS: Mapping[str, tuple[bytes, int]] = {
 """Responses of an agent's program, and the status of the client's."""
 
 
-def compose_attack(raw: bytes, site: Site, victim: str, hidden: bytes) -> bytes:
+def compose_attack(raw: bytes, site: HostExample, victim: str, hidden: bytes) -> bytes:
     """Return the bytes of an attack at a site."""
     good = f"\r\nHost: {site.host}\r\n" + (f"Authorization: Bearer {site.token}\r\n" if site.token else "")
     if raw.startswith((b"GET@", b"GET\r", b"POST@")):

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,7 +24,7 @@ class Backing:
 
     folder: Path
     interrupt_blobs: Callable[[], AbstractAsyncContextManager[None]]
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def local_backing(folder: Path) -> Backing:

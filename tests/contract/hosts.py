@@ -42,7 +42,7 @@ CUSTOM_DOMAIN = "app.example.com"
 
 
 @dataclass(frozen=True)
-class Site:
+class HostExample:
     """A kind of host: a path that answers GET with 200 there, and the credential for it."""
 
     host: str
@@ -86,7 +86,7 @@ class HostsEnv:
     victim: Mapping[str, Any]
     victim_key: str
     """An agent and a key of another tenant."""
-    sites: Mapping[str, Site]
+    sites: Mapping[str, HostExample]
 
     def at(self, port: int) -> "HostsEnv":
         return replace(self, port=port)
@@ -111,7 +111,9 @@ class HostsEnv:
             writer.close()
         return received
 
-    async def ask(self, site: Site, line: str = "GET {path}", *lines: str, body: bytes = b"", **options: Any) -> Reply:
+    async def ask(
+        self, site: HostExample, line: str = "GET {path}", *lines: str, body: bytes = b"", **options: Any
+    ) -> Reply:
         """Send one request; return its response."""
         raw = await self.send(site.head(line, "Connection: close", *lines, **options) + body)
         (reply,) = [reply for reply in parse_replies(raw, is_head=line.startswith("HEAD ")) if reply.status >= 200]
@@ -179,12 +181,10 @@ def _split_body(reply: Reply, data: bytes) -> tuple[bytes, bytes]:
 
 
 @asynccontextmanager
-async def running_hosts(folder: Path, **environment: str) -> AsyncIterator[HostsEnv]:
+async def running_hosts(folder: Path) -> AsyncIterator[HostsEnv]:
     async with (
         serve_names() as names,
-        running(
-            folder, runtime=FakeRuntime(folder), ROOST_DNS_SERVERS=f"127.0.0.1:{names.port}", **environment
-        ) as server,
+        running(folder, runtime=FakeRuntime(folder), ROOST_DNS_SERVERS=f"127.0.0.1:{names.port}") as server,
     ):
         yield await build_hosts(server, names)
 
@@ -198,7 +198,7 @@ def hosts_process(folder: Path) -> Iterator[tuple[int, HostsEnv]]:
     assert process.stdout is not None
     with process.stdin, process.stdout:
         told = json.loads(process.stdout.readline())
-        sites = {kind: Site(**site) for kind, site in told.pop("sites").items()}
+        sites = {kind: HostExample(**site) for kind, site in told.pop("sites").items()}
         try:
             yield process.pid, HostsEnv(sites=sites, **told)
         finally:
@@ -228,19 +228,19 @@ async def build_hosts(server: RunningServer, names: NameServer) -> HostsEnv:
     suffix, key, token = f"localhost:{server.port}", server.key(), agent["gatewayToken"]
     own, public = f"{agent['agentId']}.agents.{suffix}", f"{gateway['domain']}.gateways.{suffix}"
     sites = {
-        "local": Site(f"127.0.0.1:{server.port}", "/v0/agents", key),
-        "management": Site(f"agents.{suffix}", "/v0/agents", key),
-        "storage API": Site(f"api.{suffix}", "/v3/gateways", key),
-        "uploads": Site(f"uploads.{suffix}", "/v3/files/public", key),
-        "storage gateway": Site(public, f"/ipfs/{cid}", None),
-        "origin of a CID": Site(f"{cid}.ipfs.{public}", "/", None),
-        "agent's platform paths": Site(own, "/v0/logs", token),
-        "agent's gateway": Site(own, "/echo", token),
-        "protected route": Site(own, "/closed/echo", token, "/closed"),
-        "open route": Site(own, "/open/echo", None, "/open"),
-        "gateway's domain": Site(f"gateway-of-it.agents.{suffix}", "/echo", token),
-        "protected domain": Site(f"closed-to-all.agents.{suffix}", "/echo", token),
-        "open domain": Site(f"{CUSTOM_DOMAIN}:{server.port}", "/echo", None),
+        "local": HostExample(f"127.0.0.1:{server.port}", "/v0/agents", key),
+        "management": HostExample(f"agents.{suffix}", "/v0/agents", key),
+        "storage API": HostExample(f"api.{suffix}", "/v3/gateways", key),
+        "uploads": HostExample(f"uploads.{suffix}", "/v3/files/public", key),
+        "storage gateway": HostExample(public, f"/ipfs/{cid}", None),
+        "origin of a CID": HostExample(f"{cid}.ipfs.{public}", "/", None),
+        "agent's platform paths": HostExample(own, "/v0/logs", token),
+        "agent's gateway": HostExample(own, "/echo", token),
+        "protected route": HostExample(own, "/closed/echo", token, "/closed"),
+        "open route": HostExample(own, "/open/echo", None, "/open"),
+        "gateway's domain": HostExample(f"gateway-of-it.agents.{suffix}", "/echo", token),
+        "protected domain": HostExample(f"closed-to-all.agents.{suffix}", "/echo", token),
+        "open domain": HostExample(f"{CUSTOM_DOMAIN}:{server.port}", "/echo", None),
     }
     return HostsEnv(key, server.port, agent, await _create_agent(server, "victim"), server.key("victim"), sites)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from tests.storage.server_process import Process, server_process
+from tests.storage.server_process import StorageServerProcess, server_process
 from tests.storage.test_memory import memory
 
 MIB = 1024**2
@@ -35,13 +35,13 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageServerProcess]:
     with server_process(tmp_path_factory.mktemp("bounds") / "data") as process:
         yield process
 
 
 @asynccontextmanager
-async def bounded(server: Process, limit: int) -> AsyncIterator[None]:
+async def bounded(server: StorageServerProcess, limit: int) -> AsyncIterator[None]:
     """Assert that the server takes at most `limit` more bytes meanwhile, and answers another tenant all the time."""
     idle = memory(server, "VmRSS")
     Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the peak is measured from here on
@@ -64,7 +64,7 @@ async def bounded(server: Process, limit: int) -> AsyncIterator[None]:
 class Request:
     """Request over its own connection, which may stay unfinished."""
 
-    def __init__(self, server: Process, host: str, request: str, length: int, *headers: str) -> None:
+    def __init__(self, server: StorageServerProcess, host: str, request: str, length: int, *headers: str) -> None:
         self._port = server.port
         lines = (f"{request} HTTP/1.1", f"Host: {host}", f"Content-Length: {length}", *headers, "", "")
         self._head = "\r\n".join(lines).encode()
@@ -104,7 +104,7 @@ async def exchange(requests: Sequence[Request], body: bytes) -> Counter[int]:
         return Counter(await asyncio.gather(*map(one, requests)))
 
 
-async def test_unfinished_bodies_of_strangers(server: Process) -> None:
+async def test_unfinished_bodies_of_strangers(server: StorageServerProcess) -> None:
     unknown = "0" * 32
     targets = [
         ("agents.localhost", "POST /v0/agents"),
@@ -127,7 +127,7 @@ async def test_unfinished_bodies_of_strangers(server: Process) -> None:
     assert missing.keys() == {404}, missing
 
 
-async def test_large_pins_of_one_tenant(server: Process) -> None:
+async def test_large_pins_of_one_tenant(server: StorageServerProcess) -> None:
     body = json.dumps({"pinataContent": {"text": "x" * (10 * MIB - 100)}}).encode()
     key = f"Authorization: Bearer {server.key}"
     requests = [
@@ -140,7 +140,7 @@ async def test_large_pins_of_one_tenant(server: Process) -> None:
     assert statuses.keys() <= {200, 429, 0}, statuses
 
 
-async def test_large_files_of_one_gateway_token(server: Process) -> None:
+async def test_large_files_of_one_gateway_token(server: StorageServerProcess) -> None:
     headers = {"Host": "agents.localhost", "Authorization": f"Bearer {server.key}"}
     async with httpx.AsyncClient(headers=headers, timeout=60, trust_env=False) as client:
         created = await client.post(f"http://127.0.0.1:{server.port}/v0/agents", json={"name": "Ada"})
@@ -150,7 +150,7 @@ async def test_large_files_of_one_gateway_token(server: Process) -> None:
         assert deleted.status_code == 200  # its processes would outlive the server
 
 
-async def _fill_uploads(server: Process, agent: dict[str, str]) -> None:
+async def _fill_uploads(server: StorageServerProcess, agent: dict[str, str]) -> None:
     content = base64.b64encode(bytes(10 * MIB - 1000)).decode()
     body = json.dumps({"filename": "a.bin", "contentBase64": content}).encode()
     token, host = f"Authorization: Bearer {agent['gatewayToken']}", f"{agent['agentId']}.agents.localhost"
@@ -162,7 +162,7 @@ async def _fill_uploads(server: Process, agent: dict[str, str]) -> None:
     assert statuses.keys() <= {200, 429, 0}, statuses
 
 
-async def test_bodies_that_three_tenants_hold_leave_a_share_for_others(server: Process) -> None:
+async def test_bodies_that_three_tenants_hold_leave_a_share_for_others(server: StorageServerProcess) -> None:
     held = [
         Request(server, "api.localhost", "POST /pinning/pinJSONToIPFS", 10 * MIB, f"Authorization: Bearer {key}", JSON)
         for key in server.keys[:3]

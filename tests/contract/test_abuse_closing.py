@@ -15,7 +15,7 @@ LIVE_KINDS = ("agent's platform paths", *GATEWAY_KINDS, *PROGRAM_KINDS)
 
 
 @dataclass
-class Live:
+class OpenStream:
     """A response without an end, or a WebSocket."""
 
     reader: asyncio.StreamReader
@@ -37,7 +37,7 @@ async def hosts_env(tmp_path: Path) -> AsyncIterator[HostsEnv]:
         yield hosts_env
 
 
-async def open_live(hosts_env: HostsEnv, kind: str, *, websocket: bool) -> Live:
+async def open_live(hosts_env: HostsEnv, kind: str, *, websocket: bool) -> OpenStream:
     site = hosts_env.sites[kind]
     if kind == "agent's platform paths":
         path = "/v0/logs" if websocket else "/v0/files/watch"
@@ -50,7 +50,7 @@ async def open_live(hosts_env: HostsEnv, kind: str, *, websocket: bool) -> Live:
     async with asyncio.timeout(10):
         head = await reader.readuntil(b"\r\n\r\n")
     assert int(head.split()[1]) == (101 if websocket else 200), (kind, head)
-    return Live(reader, writer)
+    return OpenStream(reader, writer)
 
 
 async def change(hosts_env: HostsEnv, name: str) -> float:

@@ -18,11 +18,11 @@ async def hosts_env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[H
         yield hosts_env
 
 
-def at(kinds: Sequence[str]) -> pytest.MarkDecorator:
+def for_kinds(kinds: Sequence[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("kind", kinds)
 
 
-@at(AGENT_KINDS)
+@for_kinds(AGENT_KINDS)
 async def test_no_program_sees_a_gateway_token(hosts_env: HostsEnv, kind: str) -> None:
     token, site = hosts_env.agent["gatewayToken"], hosts_env.sites[kind]
     basic = base64.b64encode(f"git:{token}".encode()).decode()
@@ -54,7 +54,7 @@ async def test_no_program_sees_a_gateway_token(hosts_env: HostsEnv, kind: str) -
         assert basic not in reply.json()["head"]
 
 
-@at(PROTECTED_KINDS)
+@for_kinds(PROTECTED_KINDS)
 async def test_wrong_credentials_are_refused(hosts_env: HostsEnv, kind: str) -> None:
     token, site = hosts_env.agent["gatewayToken"], hosts_env.sites[kind]
     basic = base64.b64encode(f"git:{token}".encode()).decode()
@@ -78,7 +78,7 @@ async def test_wrong_credentials_are_refused(hosts_env: HostsEnv, kind: str) -> 
         assert await hosts_env.shake_hands(handshake) == 401, (path, line)
 
 
-@at(PROGRAM_KINDS)
+@for_kinds(PROGRAM_KINDS)
 async def test_a_url_with_a_token_is_told_to_nobody(hosts_env: HostsEnv, kind: str) -> None:
     """A page leaves it by a redirect; other responses have no Referer, whatever the program says."""
     token, site = hosts_env.agent["gatewayToken"], hosts_env.sites[kind]
@@ -120,7 +120,7 @@ DROPPED = (
 )
 
 
-@at(PROGRAM_KINDS)
+@for_kinds(PROGRAM_KINDS)
 async def test_cookies_of_programs(hosts_env: HostsEnv, kind: str) -> None:
     """None replaces the gateway token or reaches another agent; also not in hints or trailers."""
     site = hosts_env.sites[kind]
@@ -133,7 +133,7 @@ async def test_cookies_of_programs(hosts_env: HostsEnv, kind: str) -> None:
         assert [value for name, value in reply.headers if name == "set-cookie"] == [*KEPT[:-1], KEPT[-1]]
 
 
-@at(PROGRAM_KINDS)
+@for_kinds(PROGRAM_KINDS)
 async def test_redirects_of_programs(hosts_env: HostsEnv, kind: str) -> None:
     """They are the client's to follow, and have nothing of its credential (G12)."""
     site, token = hosts_env.sites[kind], hosts_env.agent["gatewayToken"]
@@ -168,7 +168,7 @@ PAGES: Mapping[tuple[str, ...], bool] = {
 }
 
 
-@at(("agent's platform paths", *PROTECTED_KINDS))
+@for_kinds(("agent's platform paths", *PROTECTED_KINDS))
 async def test_cookies_count_on_the_agents_own_pages(hosts_env: HostsEnv, kind: str) -> None:
     """For changes and WebSockets; a bearer token counts anywhere."""
     site, is_platform = hosts_env.sites[kind], kind == "agent's platform paths"

@@ -101,7 +101,7 @@ async def hostile() -> AsyncIterator[HostileRegistry]:
 async def test_registries_that_attack(hostile: HostileRegistry, tmp_path: Path) -> None:
     """Whatever a registry answers, it is refused or treated as our own upload is; nothing else is installed."""
     url = f"http://127.0.0.1:{hostile.port}"
-    settings = {"ROOST_HUB_REGISTRIES": url, "ROOST_EGRESS_ALLOW": "127.0.0.1/32"}
+    settings: dict[str, Any] = {"ROOST_HUB_REGISTRIES": url, "ROOST_EGRESS_ALLOW": "127.0.0.1/32"}
     async with running(tmp_path / "data", **settings) as server:
         api = server.client(server.key())
         row = {"slug": "notes", "owner": {"handle": "eve"}, "summary": "\u202ex\x1b[31m\ud800", "version": "\0"}

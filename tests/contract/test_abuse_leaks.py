@@ -38,7 +38,7 @@ def test_no_token_is_in_any_sink(server: ServerProcess) -> None:
         for number, answer in enumerate(answers):
             assert secret not in answer, (name, number)
         assert secret not in server.text(), name
-        for place, content in _sinks(server.data):
+        for place, content in _stored_content(server.data):
             assert secret.encode() not in content, (name, place)
     assert "request" in server.text()  # the output is not empty
 
@@ -66,7 +66,11 @@ async def test_token_told_by_a_failing_gateway_stays_inside(tmp_path: Path, caps
         told = [failed.text, restarted.text, (await api.get(path)).text, (await api.get(f"{path}/logs")).text]
         assert "[redacted]" in told[0]
         printed = capsys.readouterr()
-        sinks = [*_sinks(tmp_path / "data"), *zip("ae", (printed.out, printed.err), strict=True), *enumerate(told)]
+        sinks = [
+            *_stored_content(tmp_path / "data"),
+            *zip("ae", (printed.out, printed.err), strict=True),
+            *enumerate(told),
+        ]
         for place, content in sinks:
             assert token not in (content if isinstance(content, str) else content.decode(errors="replace")), place
             assert "\x1b[1mrst" not in str(content), place
@@ -115,7 +119,7 @@ def _plant(server: ServerProcess, agent: dict[str, Any], secrets: dict[str, str]
                     yield client.post("/v0/agents", headers={"Authorization": f"Bearer {secret}"}, json=body).text
 
 
-def _sinks(data: Path) -> Iterator[tuple[str, bytes]]:
+def _stored_content(data: Path) -> Iterator[tuple[str, bytes]]:
     for file in (data / "roost.db", data / "roost.db-wal", *data.glob("run/*/container.json")):
         if file.exists():
             yield file.name, file.read_bytes()

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -146,7 +147,11 @@ async def test_agents_at_ports_get_and_set_no_session(tmp_path: Path) -> None:
 
 async def test_a_public_domain(tmp_path: Path) -> None:
     """At the bare domain over HTTPS, browsers keep the cookie for this host and for HTTPS alone."""
-    environment = {"ROOST_DOMAIN": "roost.example.com", "ROOST_PUBLIC_SCHEME": "https", "ROOST_PUBLIC_PORT": "443"}
+    environment: dict[str, Any] = {
+        "ROOST_DOMAIN": "roost.example.com",
+        "ROOST_PUBLIC_SCHEME": "https",
+        "ROOST_PUBLIC_PORT": "443",
+    }
     async with running(tmp_path / "data", runtime=FakeRuntime(tmp_path / "run"), **environment) as server:
         key = server.key()
         browser = Browser(server, "roost.example.com")

@@ -139,14 +139,14 @@ async def test_nothing_of_another_s_gets_into_one_s_own(
     public = await keep(server, "attacker", ContentNetwork.PUBLIC, b"mine too")
     group = (await attacker.post("/v3/groups/private", json={"name": "mine"})).json()["data"]["id"]
     uploads = server.client(server.key("attacker"), "uploads.localhost")
-    form = {"files": {"file": b"x"}}
+    file = {"file": b"x"}
     for answer in (
         await attacker.put(f"/v3/groups/private/{group}/ids/{theirs['file']}"),
         await attacker.put(f"/v3/groups/private/{theirs['group']}/ids/{mine.id}"),
         await attacker.put(f"/groups/{group}/cids", json={"cids": [theirs["public_cid"]]}),
-        await uploads.post("/v3/files", data={"group_id": theirs["group"]}, **form),
+        await uploads.post("/v3/files", data={"group_id": theirs["group"]}, files=file),
         await attacker.post(
-            "/pinning/pinFileToIPFS", data={"pinataOptions": f'{{"groupId":"{theirs["group"]}"}}'}, **form
+            "/pinning/pinFileToIPFS", data={"pinataOptions": f'{{"groupId":"{theirs["group"]}"}}'}, files=file
         ),
         await attacker.post("/v3/files/public/pin_by_cid", json={"cid": NOWHERE, "group_id": theirs["public_group"]}),
         await attacker.put(f"/v3/files/public/swap/{public.cid}", json={"swap_cid": theirs["cid"]}),

@@ -25,7 +25,7 @@ SILENCE = 1.0
 
 
 @dataclass
-class Front:
+class CaddyEnv:
     """Caddy in front of an hosts_env: `http` is its plain port, `tls_port` has a certificate of every name."""
 
     http: HostsEnv
@@ -33,15 +33,15 @@ class Front:
 
 
 @pytest.fixture(scope="module")
-async def front(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Front]:
+async def caddy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CaddyEnv]:
     folder = tmp_path_factory.mktemp("caddy")
     async with running_hosts(folder / "data") as hosts_env:
-        with await asyncio.to_thread(_open_caddy, folder, hosts_env) as front:
-            yield front
+        with await asyncio.to_thread(_open_caddy, folder, hosts_env) as caddy:
+            yield caddy
 
 
 @contextmanager
-def _open_caddy(folder: Path, hosts_env: HostsEnv) -> Iterator[Front]:
+def _open_caddy(folder: Path, hosts_env: HostsEnv) -> Iterator[CaddyEnv]:
     http_port, tls_port = free_port(), free_port()
     names = sorted({site.host.rpartition(":")[0] for site in hosts_env.sites.values()} - {"127.0.0.1"})
     proxy = {"handler": "reverse_proxy", "upstreams": [{"dial": f"127.0.0.1:{hosts_env.port}"}], "flush_interval": -1}
@@ -64,7 +64,7 @@ def _open_caddy(folder: Path, hosts_env: HostsEnv) -> Iterator[Front]:
     file.write_text(json.dumps(config))
     argv = [find_caddy(), "run", "--config", str(file)]
     with run_process(argv, tls_port, caddy_environment(folder)):
-        yield Front(hosts_env.at(http_port), tls_port)
+        yield CaddyEnv(hosts_env.at(http_port), tls_port)
 
 
 def _make_certificate(folder: Path, names: Sequence[str]) -> dict[str, str]:
@@ -105,9 +105,9 @@ async def check_others(hosts_env: HostsEnv, stop: asyncio.Event) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_attacks_meet_nobody_else(front: Front, kind: str) -> None:
+async def test_attacks_meet_nobody_else(caddy: CaddyEnv, kind: str) -> None:
     """No request gets the answer to another one, and what was hidden reaches no program of an agent."""
-    hosts_env = front.http
+    hosts_env = caddy.http
     victim, hidden = f"{hosts_env.victim['agentId']}.agents.localhost", hidden_request("x", hosts_env.port)
     chunked = b"POST@Transfer-Encoding: chunked\r\n\r\n"
     attacks = [*FRAMING.values(), *(raw for raw, _ in LINES.values()), *(chunked + raw for raw in CHUNKS.values())]
@@ -123,41 +123,41 @@ async def test_attacks_meet_nobody_else(front: Front, kind: str) -> None:
     assert not [head for head in await hosts_env.seen() if MARK in head]
 
 
-async def test_another_name_in_the_handshake_is_421(front: Front) -> None:
-    hosts_env = front.http
+async def test_another_name_in_the_handshake_is_421(caddy: CaddyEnv) -> None:
+    hosts_env = caddy.http
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     site, other = hosts_env.sites["protected route"], hosts_env.sites["open domain"]
     for name, status in ((site.host.partition(":")[0], 200), (other.host.partition(":")[0], 421)):
-        reader, writer = await asyncio.open_connection("127.0.0.1", front.tls_port, ssl=context, server_hostname=name)
+        reader, writer = await asyncio.open_connection("127.0.0.1", caddy.tls_port, ssl=context, server_hostname=name)
         writer.write(site.head("GET {path}", "Connection: close"))
         (reply,) = parse_replies(await reader.read())
         assert reply.status == status
         writer.close()
 
 
-def curl(front: Front, kind: str, *options: str, path: str | None = None) -> Reply:
+def curl(caddy: CaddyEnv, kind: str, *options: str, path: str | None = None) -> Reply:
     """Send a request over HTTP/2; return the response, whose version is in `x-version`."""
-    site = front.http.sites[kind]
+    site = caddy.http.sites[kind]
     name = site.host.partition(":")[0]
     headers = [] if site.token is None else ["-H", f"Authorization: Bearer {site.token}"]
-    url = f"https://{name}:{front.tls_port}{site.path if path is None else site.prefix + path}"
+    url = f"https://{name}:{caddy.tls_port}{site.path if path is None else site.prefix + path}"
     argv = ["curl", "-sSk", "--http2", "--noproxy", "*", "--max-time", "60", *headers, *options, url]
-    argv += ["--resolve", f"{name}:{front.tls_port}:127.0.0.1", "-w", "\n%{http_version} %{http_code}"]
+    argv += ["--resolve", f"{name}:{caddy.tls_port}:127.0.0.1", "-w", "\n%{http_version} %{http_code}"]
     body, _, told = subprocess.run(argv, check=True, capture_output=True).stdout.rpartition(b"\n")
     version, status = told.decode().split()
     return Reply(int(status), [("x-version", version)], body)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "local"])
-async def test_http_2_reaches_every_kind_of_host(front: Front, kind: str, tmp_path: Path) -> None:
-    got = await asyncio.to_thread(curl, front, kind)
+async def test_http_2_reaches_every_kind_of_host(caddy: CaddyEnv, kind: str, tmp_path: Path) -> None:
+    got = await asyncio.to_thread(curl, caddy, kind)
     assert (got.status, got["x-version"]) == (200, "2")
-    head = await asyncio.to_thread(curl, front, kind, "-I", "-o", "/dev/null")
+    head = await asyncio.to_thread(curl, caddy, kind, "-I", "-o", "/dev/null")
     assert head.status == 200
     if "route" in kind or (kind.endswith("domain") and not kind.startswith("gateway")):
         (tmp_path / "body").write_bytes(bytes(64 * MIB))
-        sent = await asyncio.to_thread(curl, front, kind, "--data-binary", f"@{tmp_path / 'body'}", path="/echo")
+        sent = await asyncio.to_thread(curl, caddy, kind, "--data-binary", f"@{tmp_path / 'body'}", path="/echo")
         assert (sent.status, sent["x-version"], sent.json()["size"]) == (200, "2", 64 * MIB)
-        received = await asyncio.to_thread(curl, front, kind, path=f"/big?{64 * MIB}")
+        received = await asyncio.to_thread(curl, caddy, kind, path=f"/big?{64 * MIB}")
         assert (received.status, len(received.body)) == (200, 64 * MIB)

@@ -135,6 +135,7 @@ async def test_streams_opened_by_an_old_token_are_closed(server: RunningServer, 
         await _exec(local, f"/v0/agents/{agent_id}/console/exec"),
     ]
     await _until_sleeping(server, agent_id, 2)
+    deleting: asyncio.Task[httpx.Response] | None = None
     if change == "rotate":
         await rotate(server, agent)
     else:
@@ -143,7 +144,7 @@ async def test_streams_opened_by_an_old_token_are_closed(server: RunningServer, 
             await asyncio.sleep(0.01)
     async with asyncio.timeout(20):
         await asyncio.gather(*(ended() for ended in opened))
-    if change == "rotate":
+    if deleting is None:
         await _until_sleeping(server, agent_id, 0)  # the commands ended with their connections
         deleting = asyncio.create_task(api.delete(f"/v0/agents/{agent_id}"))
     assert (await deleting).status_code == 200

@@ -12,10 +12,11 @@ import httpx2 as httpx
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.http.edge.connection_counter import ConnectionCounter
 from roost.http.edge.dependencies import ProxyLimits
+from roost.http.edge.protocol import ConnectionCounter
 from tests.contract.test_template_agents import until
 from tests.support.server import RunningServer, running
 
@@ -159,10 +160,16 @@ async def sign_in(server: RunningServer, agent: dict[str, Any]) -> httpx.Respons
     return await client(server, agent, Accept="text/html").get(url.raw_path.decode())
 
 
+def find_port(agent: dict[str, Any]) -> int:
+    port = httpx.URL(agent["url"]).port
+    assert port is not None
+    return port
+
+
 async def test_a_browser_signs_in_at_one_port_only(tmp_path: Path) -> None:
     async with serving(tmp_path, free_range(2)) as server:
         agent, other = await create(server), await create(server)
-        port = httpx.URL(agent["url"]).port
+        port = find_port(agent)
         signed_in = await sign_in(server, agent)
         assert (signed_in.status_code, signed_in.headers["location"]) == (303, f"{agent['url']}/")
         cookie = signed_in.headers["set-cookie"].partition(";")[0]
@@ -179,7 +186,7 @@ async def test_a_browser_signs_in_at_one_port_only(tmp_path: Path) -> None:
 async def test_a_cookie_counts_on_pages_of_the_same_port(tmp_path: Path) -> None:
     async with serving(tmp_path, free_range(1)) as server:
         agent = await create(server)
-        port = httpx.URL(agent["url"]).port
+        port = find_port(agent)
         cookie = {"Cookie": f"p{port}_gw_token={agent['gatewayToken']}"}
         browser, sibling = client(server, agent, **cookie), f"http://{ADDRESS}:{port + 1}"
         for fetch, status in (
@@ -200,7 +207,7 @@ async def test_a_cookie_counts_on_pages_of_the_same_port(tmp_path: Path) -> None
         url = f"ws://127.0.0.1:{port}/v0/logs"
         async with connect(url, additional_headers=cookie, origin=agent["url"], proxy=None):
             pass
-        for origin in (None, sibling, f"http://{ADDRESS}"):
+        for origin in (None, Origin(sibling), Origin(f"http://{ADDRESS}")):
             with pytest.raises(InvalidStatus):
                 await connect(url, additional_headers=cookie, origin=origin, proxy=None)
 
@@ -219,7 +226,7 @@ async def test_programs_have_cookies_of_their_own_port(tmp_path: Path) -> None:
     )
     async with serving(tmp_path, free_range(1)) as server:
         agent = await create(server)
-        port = httpx.URL(agent["url"]).port
+        port = find_port(agent)
         own = client(server, agent, Authorization=f"Bearer {agent['gatewayToken']}")
         mapping = {"pathPrefix": "/site", "port": 3000, "protected": False}
         assert (await own.put("/v0/port-forwarding", json={"mappings": [mapping]})).status_code == 200

@@ -157,7 +157,7 @@ def folder(blocks: dict[Cid, bytes], *entries: tuple[str, Cid]) -> Cid:
     return cid
 
 
-def archive(manifest: object = None, workspace: Any = None, **more: Any) -> bytes:
+def archive(manifest: Any = None, workspace: Any = None, **more: Any) -> bytes:
     """Build an archive; `workspace` returns its CID and adds its blocks."""
     blocks: dict[Cid, bytes] = {}
     text = manifest if isinstance(manifest, bytes) else json.dumps(MANIFEST | (manifest or {})).encode()

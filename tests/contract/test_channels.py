@@ -5,13 +5,21 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
 
 from roost.drivers.engine.fake.driver import FakeEngine
 from roost.identity.caller import Plan
-from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
+from tests.drivers.chat_platform.stand_in import (
+    DISCORD_BOT,
+    SLACK_APP,
+    SLACK_BOT,
+    TELEGRAM_BOT,
+    FakePlatformApi,
+    platforms,
+)
 from tests.support.server import RunningServer, running
 
 REFUSED_BOT = "123456789:refused-by-the-fake-gateway-0000000"
@@ -20,7 +28,7 @@ TOKENS = (TELEGRAM_BOT, SLACK_BOT, SLACK_APP, DISCORD_BOT, REFUSED_BOT, UNWELL_B
 
 
 @pytest.fixture(scope="module")
-def fake_platforms() -> Iterator[Platforms]:
+def fake_platforms() -> Iterator[FakePlatformApi]:
     with platforms() as told:
         told.known |= set(TOKENS)
         yield told
@@ -28,10 +36,10 @@ def fake_platforms() -> Iterator[Platforms]:
 
 @pytest.fixture(scope="module", params=["hot", "restarted"])
 async def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fake_platforms: Platforms
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakePlatformApi
 ) -> AsyncIterator[RunningServer]:
     """Run two engines: one takes channels while it runs, the other has to be restarted."""
-    apis = {f"ROOST_{name}_API": fake_platforms.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
+    apis: dict[str, Any] = {f"ROOST_{name}_API": fake_platforms.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
     engine = FakeEngine(hot_channels=request.param == "hot")
     async with running(tmp_path_factory.mktemp("c") / "data", engines=[engine], **apis) as server:
         yield server
@@ -111,7 +119,7 @@ async def test_slack_has_two_tokens_and_discord_one(agent: httpx.AsyncClient) ->
     assert set(await gateway(agent)) == {"slack", "discord"}
 
 
-async def test_unsent_channel_fields_stay(agent: httpx.AsyncClient, fake_platforms: Platforms) -> None:
+async def test_unsent_channel_fields_stay(agent: httpx.AsyncClient, fake_platforms: FakePlatformApi) -> None:
     first = {"botToken": TELEGRAM_BOT, "dmPolicy": "pairing", "allowFrom": ["12"]}
     await agent.post("/v0/channels/telegram", json=first)
     asked = len(fake_platforms.asked)
@@ -175,7 +183,7 @@ async def test_a_token_that_the_platform_does_not_know_is_not_kept(agent: httpx.
     assert (await channels(agent))["telegram"] is None
 
 
-async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake_platforms: Platforms) -> None:
+async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake_platforms: FakePlatformApi) -> None:
     fake_platforms.trouble = 503
     try:
         answer = await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
@@ -187,7 +195,7 @@ async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake
 
 
 async def test_a_request_without_settings_checks_the_token_again(
-    agent: httpx.AsyncClient, fake_platforms: Platforms
+    agent: httpx.AsyncClient, fake_platforms: FakePlatformApi
 ) -> None:
     fake_platforms.trouble = 503
     try:
@@ -220,7 +228,7 @@ async def test_configuration_refused_by_the_gateway_is_not_kept(agent: httpx.Asy
     assert (await gateway(agent))["telegram"]["allow_from"] == ["12"]
 
 
-async def test_a_channel_that_the_gateway_keeps_is_not_removed(tmp_path: Path, fake_platforms: Platforms) -> None:
+async def test_a_channel_that_the_gateway_keeps_is_not_removed(tmp_path: Path, fake_platforms: FakePlatformApi) -> None:
     async with running(tmp_path / "data", ROOST_TELEGRAM_API=fake_platforms.url) as server:
         made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         agent = server.agent_client(made)

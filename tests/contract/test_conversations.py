@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -37,7 +37,7 @@ class ChatClient:
         assert sent.status_code == 202, sent.text
         return sent.json()["conversationId"]
 
-    async def follow(self, conversation_id: str | None = None) -> AsyncIterator[Event]:
+    async def follow(self, conversation_id: str | None = None) -> AsyncGenerator[Event]:
         query = {"conversationId": conversation_id} if conversation_id else {}
         async with self.client.stream("GET", f"{self.path}/answer", params=query) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")

@@ -36,7 +36,7 @@ AGENTS = {
     "/v0/agents/{agentId}/tasks",
     "/v0/agents/{agentId}/domains",
 }
-TASK = {"name": "report", "schedule": "0 9 * * 1-5 Europe/Berlin", "payload": "Write the report."}
+TASK: dict[str, Any] = {"name": "report", "schedule": "0 9 * * 1-5 Europe/Berlin", "payload": "Write the report."}
 
 
 def check_shown(created: Mapping[str, Any], shown: Mapping[str, Any], *allowed: str) -> None:
@@ -52,7 +52,8 @@ def check_shown(created: Mapping[str, Any], shown: Mapping[str, Any], *allowed: 
 
 
 async def send(client: httpx.AsyncClient, path: str, status: int = 201, method: str = "POST", **body: Any) -> Any:
-    answer = await client.request(method, path, **(body if "files" in body else {"json": body}))
+    content: dict[str, Any] = body if "files" in body else {"json": body}
+    answer = await client.request(method, path, **content)
     assert answer.status_code == status, (path, answer.text)
     return answer.json()
 

@@ -1,6 +1,7 @@
 """The same server with other drivers: PostgreSQL, and a real model provider's API."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 
@@ -34,7 +35,11 @@ async def test_a_providers_key_serves_agents_and_stays_on_the_host(tmp_path: Pat
     secret = local.KEY.reveal()
     provider = local.OpenAIProvider()
     async with local.serving(provider) as address:
-        environment = {"ROOST_MODEL_URL": f"{address}/v1", "ROOST_MODEL_KEY": secret, "ROOST_MODELS": local.MODEL}
+        environment: dict[str, Any] = {
+            "ROOST_MODEL_URL": f"{address}/v1",
+            "ROOST_MODEL_KEY": secret,
+            "ROOST_MODELS": local.MODEL,
+        }
         async with running(tmp_path / "data", **environment) as server:
             api = server.client(server.key())
             agent = (await api.post("/v0/agents", json={"name": "a"})).json()["agent"]

@@ -33,7 +33,7 @@ async def register(client: httpx.AsyncClient, agent: dict[str, Any], status: int
     return answer["domain"] if status == 201 else answer["error"]
 
 
-async def prove(client: httpx.AsyncClient, agent: dict[str, Any], names: NameServer, domain: str) -> None:
+async def set_challenge(client: httpx.AsyncClient, agent: dict[str, Any], names: NameServer, domain: str) -> None:
     challenge = await call(client, "POST", agent, "/challenge", {"customDomain": domain})
     names.set_texts(challenge["name"], ["something else"], [challenge["value"]])
 
@@ -55,7 +55,7 @@ async def test_a_custom_domain_from_registration_to_removal(
     refused = await call(client, "POST", agent, f"/{made['id']}/verify", status=400)
     assert challenge["value"] in refused["error"]
 
-    await prove(client, agent, names, name)
+    await set_challenge(client, agent, names, name)
     verified = (await call(client, "POST", agent, f"/{made['id']}/verify"))["domain"]
     assert (verified["status"], verified["reason"]) == ("active", None)
     got = (await visitor.get("/v0/agents?token=mine", headers={"Authorization": "Bearer of-the-program"})).json()
@@ -124,7 +124,7 @@ async def test_a_domain_whose_record_vanished_can_be_claimed(
     theirs = (await second.post("/v0/agents", json={"name": "Bob"})).json()["agent"]
     name = "moving.example.com"
     made = await register(first, mine, customDomain=name)
-    await prove(first, mine, names, name)
+    await set_challenge(first, mine, names, name)
     await call(first, "POST", mine, f"/{made['id']}/verify")
     assert await register(second, theirs, 409, customDomain=name) == "Domain already registered"
     names.set_texts(f"_roost-verify.{name}")
@@ -134,9 +134,9 @@ async def test_a_domain_whose_record_vanished_can_be_claimed(
     assert found["status"] == "pending_ownership"
     assert found["reason"].startswith("The TXT record was removed")
     claimed = await register(second, theirs, customDomain=name)
-    await prove(second, theirs, names, name)
+    await set_challenge(second, theirs, names, name)
     assert (await call(second, "POST", theirs, f"/{claimed['id']}/verify"))["domain"]["status"] == "active"
-    await prove(first, mine, names, name)
+    await set_challenge(first, mine, names, name)
     assert (await call(first, "POST", mine, f"/{made['id']}/verify", status=409))["error"]
 
 
@@ -191,12 +191,15 @@ async def test_the_holder_of_an_agents_token_verifies_within_the_agents_rules(
     names: NameServer, tmp_path: Path
 ) -> None:
     """The names of domains go to name servers, so another's name would carry what an agent may not send."""
-    settings = {"ROOST_DNS_SERVERS": f"127.0.0.1:{names.port}", "ROOST_EGRESS_DENY_HOSTS": "denied.example"}
+    settings: dict[str, Any] = {
+        "ROOST_DNS_SERVERS": f"127.0.0.1:{names.port}",
+        "ROOST_EGRESS_DENY_HOSTS": "denied.example",
+    }
     async with running(tmp_path / "data", **settings) as server:
         client = server.client(server.key())
         agent = (await client.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
         made = await register(client, agent, customDomain="secret.denied.example", targetPort=3000)
-        await prove(client, agent, names, "secret.denied.example")
+        await set_challenge(client, agent, names, "secret.denied.example")
         path, asked = f"/{made['id']}/verify", len(names.asked)
         refused = await call(server.agent_client(agent), "POST", agent, path, status=403)
         assert refused == {"error": "secret.denied.example is refused: this deployment does not allow that host"}

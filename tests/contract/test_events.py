@@ -79,7 +79,11 @@ async def test_a_stream_resumes_after_its_cursor(server: RunningServer, tenant: 
     }
     assert cid.startswith("baf")
     await api.delete(f"/v3/files/public/{file_id}")
-    for options in ({"headers": {"Last-Event-ID": "1"}}, {"params": {"after": "1", "types": "file"}}):
+    resumed: list[dict[str, Any]] = [
+        {"headers": {"Last-Event-ID": "1"}},
+        {"params": {"after": "1", "types": "file"}},
+    ]
+    for options in resumed:
         async with stream(client, **options) as lines:
             assert [(one["id"], one["type"]) for one in await receive(lines, 1)] == [("2", "file.deleted")]
     async with stream(client, params={"after": "77"}) as lines:

@@ -13,9 +13,9 @@ from tests.contract.hosts import (
     GATEWAY_KINDS,
     KINDS,
     PROGRAM_KINDS,
+    HostExample,
     HostsEnv,
     Reply,
-    Site,
     hosts_process,
     parse_replies,
     running_hosts,
@@ -108,7 +108,7 @@ async def test_ranges_are_passed_through(hosts_env: HostsEnv, kind: str) -> None
 # Large bodies, through a server in a process of its own
 
 
-class Server:
+class MeasuredServer:
     def __init__(self, pid: int, hosts_env: HostsEnv) -> None:
         self.pid, self.hosts_env = pid, hosts_env
         self.idle = self.memory("VmRSS")
@@ -128,7 +128,7 @@ class Server:
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.hosts_env.port), timeout=60)
 
-    def upload(self, site: Site, path: str, size: int, line: str = "POST {path}") -> Reply:
+    def upload(self, site: HostExample, path: str, size: int, line: str = "POST {path}") -> Reply:
         """Send a body in chunks of 1 MiB."""
         with self.connect() as sock:
             sock.sendall(site.head(line, "Transfer-Encoding: chunked", "Connection: close", path=path))
@@ -140,7 +140,7 @@ class Server:
             (reply,) = parse_replies(b"".join(iter(lambda: sock.recv(1 << 16), b"")))
         return reply
 
-    def download(self, site: Site, path: str) -> int:
+    def download(self, site: HostExample, path: str) -> int:
         """Return the size of all that comes."""
         with self.connect() as sock:
             sock.sendall(site.head("GET {path}", "Connection: close", path=path))
@@ -151,16 +151,16 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredServer]:
     with hosts_process(tmp_path_factory.mktemp("large") / "data") as (pid, hosts_env):
-        server = Server(pid, hosts_env)
+        server = MeasuredServer(pid, hosts_env)
         for kind in PROGRAM_KINDS:
             server.upload(hosts_env.sites[kind], "/echo", MIB)
         yield server
 
 
 @pytest.mark.parametrize("kind", PROGRAM_KINDS)
-def test_large_bodies_take_little_memory(server: Server, kind: str) -> None:
+def test_large_bodies_take_little_memory(server: MeasuredServer, kind: str) -> None:
     size = 1024 * MIB if kind == "protected domain" else 64 * MIB
     crc = 0
     for _ in range(size // MIB):
@@ -172,7 +172,7 @@ def test_large_bodies_take_little_memory(server: Server, kind: str) -> None:
     assert server.growth < MORE, f"{server.growth / MIB:.1f} MiB"
 
 
-def test_large_files_take_little_memory(server: Server) -> None:
+def test_large_files_take_little_memory(server: MeasuredServer) -> None:
     site = server.hosts_env.sites["agent's platform paths"]
     path = "/v0/files/content?path=large"
     server.start_measuring()
@@ -181,7 +181,7 @@ def test_large_files_take_little_memory(server: Server) -> None:
     assert server.growth < MORE, f"{server.growth / MIB:.1f} MiB"
 
 
-def test_slow_readers_cost_one_buffer_each(server: Server) -> None:
+def test_slow_readers_cost_one_buffer_each(server: MeasuredServer) -> None:
     """Each asks for an endless response and reads none of it."""
     server.start_measuring()
     with ExitStack() as stack:

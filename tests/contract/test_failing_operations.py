@@ -232,7 +232,7 @@ FAULTS: list[tuple[type[Exception], str]] = [
 
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    options = {"ROOST_NETWORK": "kubo", "ROOST_KUBO_API": "http://127.0.0.1:9"}
+    options: dict[str, Any] = {"ROOST_NETWORK": "kubo", "ROOST_KUBO_API": "http://127.0.0.1:9"}
     async with running(tmp_path_factory.mktemp("d") / "data", **options) as server:
         yield server
 

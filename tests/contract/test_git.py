@@ -163,11 +163,12 @@ async def test_a_wrong_password_is_refused_with_a_challenge(
 @pytest.mark.parametrize("value", ["Basic", "Basic !", "Basic YQ==", "Bearer {token}", "Digest x", "Basic \xff"])
 async def test_other_credentials_are_refused(server: RunningServer, shared: dict[str, Any], value: str) -> None:
     client = server.client()
-    headers = {"Authorization": value.format(token=shared["gatewayToken"]).encode("latin-1")}
+    headers = {b"Authorization": value.format(token=shared["gatewayToken"]).encode("latin-1")}
+    upload = {name.encode(): content.encode() for name, content in UPLOAD.items()}
     path = f"/v0/agents/{shared['agentId']}/git"
     for answer in (
         await client.get(f"{path}/info/refs?service=git-upload-pack", headers=headers),
-        await client.post(f"{path}/git-upload-pack", headers={**headers, **UPLOAD}, content=b"0000"),
+        await client.post(f"{path}/git-upload-pack", headers=headers | upload, content=b"0000"),
         await client.get(f"{path}/info/refs?service=git-upload-pack&token={shared['gatewayToken']}"),
     ):
         assert answer.status_code == 401

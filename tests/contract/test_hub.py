@@ -248,7 +248,10 @@ async def test_registries_of_other_servers_are_searched_and_installed_from(
     shown = await publish(author, "far-away", description="A zebra skill.", env_example=b"ZEBRA_KEY=\n")
     await publish(author, "far-danger", body=DANGEROUS)
     url = f"http://127.0.0.1:{remote.port}"
-    settings = {"ROOST_HUB_REGISTRIES": f"{url},http://127.0.0.1:9", "ROOST_EGRESS_ALLOW": "127.0.0.0/8"}
+    settings: dict[str, Any] = {
+        "ROOST_HUB_REGISTRIES": f"{url},http://127.0.0.1:9",
+        "ROOST_EGRESS_ALLOW": "127.0.0.0/8",
+    }
     async with running(tmp_path / "data", **settings) as server:
         client = server.client(server.key())
         found = (await client.get("/v0/hub", params={"q": "zebra"})).json()["skills"]

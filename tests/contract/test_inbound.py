@@ -1,7 +1,7 @@
 """Nothing from outside reaches what the warden serves to its agent; what a program of the agent opens is bounded."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,7 @@ async def test_a_start_removes_stored_rows_and_tells_their_owner(tmp_path: Path)
     assert {"routes.removed", "domain.led_to_gateway"} <= {line["event"] for line in logs}
 
 
-async def _events(client: httpx.AsyncClient) -> Any:
+async def _events(client: httpx.AsyncClient) -> AsyncIterator[dict[str, Any]]:
     """Yield the events that are kept."""
     async with client.stream("GET", "/v0/events", params={"after": "oldest"}) as stream:
         async for line in stream.aiter_lines():

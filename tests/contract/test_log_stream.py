@@ -33,7 +33,7 @@ def stream(server: RunningServer, agent: dict[str, Any], path: str = "/v0/logs",
     return connect(f"ws://{host}:{server.port}{path}", proxy=None, **where, **options)
 
 
-def bearer(token: str) -> dict[str, dict[str, str]]:
+def bearer(token: str) -> dict[str, Any]:
     return {"additional_headers": {"Authorization": f"Bearer {token}"}}
 
 
@@ -96,7 +96,7 @@ async def test_every_way_in(server: RunningServer, agent: dict[str, Any]) -> Non
 
 async def test_who_is_refused_before_the_upgrade(server: RunningServer, agent: dict[str, Any]) -> None:
     token, path = agent["gatewayToken"], f"/v0/agents/{agent['agentId']}/logs"
-    cookie = {"additional_headers": {"Cookie": f"gw_token={token}"}}
+    cookie: dict[str, Any] = {"additional_headers": {"Cookie": f"gw_token={token}"}}
     local = {"host": "localhost"}
     assert await status(stream(server, agent)) == 401
     assert await status(stream(server, agent, "/v0/logs?token=rst_gw_" + "0" * 64)) == 401

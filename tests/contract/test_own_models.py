@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse
 from tests.drivers.model.local import KEY, MODEL, AnthropicProvider, OpenAIProvider, raw, serving
 from tests.support.server import RunningServer, running
 
-LOOPBACK = {"ROOST_EGRESS_ALLOW": "127.0.0.0/8"}
+LOOPBACK: dict[str, Any] = {"ROOST_EGRESS_ALLOW": "127.0.0.0/8"}
 OTHER_KEY = "sk-other-9876543210fedcba"
 
 

@@ -171,11 +171,11 @@ async def test_a_platform_token_opens_what_names_it_and_nothing_else(env: AgentE
         elif is_dashboard or "storage" in row["addresses"] or row["credentials"] == ["basic"]:  # not accepted at all
             assert answer.status_code == 401, row
         else:
-            assert (answer.status_code, _told(answer)) == (403, "Permission denied"), row
+            assert (answer.status_code, _error_of(answer)) == (403, "Permission denied"), row
     assert (await client.get(f"/v0/agents/{agent_id}")).status_code == 200
 
 
-def _told(answer: httpx.Response) -> str:
+def _error_of(answer: httpx.Response) -> str:
     error = answer.json()["error"]
     return error["message"] if isinstance(error, dict) else error
 

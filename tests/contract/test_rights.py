@@ -10,6 +10,7 @@ import httpx2 as httpx
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity.caller import Plan
@@ -66,7 +67,7 @@ def target(row: Row, agent_id: str = NOBODY) -> str:
 async def status_of(client: httpx.AsyncClient, row: Row, path: str, **headers: str) -> int:
     if row["method"] == "WEBSOCKET":
         return await handshake(path, {**client.headers, **headers})
-    body = {"json": {}} if row["method"] in ("POST", "PUT", "PATCH") else {}
+    body: dict[str, Any] = {"json": {}} if row["method"] in ("POST", "PUT", "PATCH") else {}
     async with client.stream(row["method"], path, headers=headers, **body) as answer:  # some have no end
         return answer.status_code
 
@@ -74,7 +75,8 @@ async def status_of(client: httpx.AsyncClient, row: Row, path: str, **headers: s
 async def handshake(path: str, headers: Mapping[str, str]) -> int:
     """Return the status of a WebSocket's handshake with a client's headers, 101 if it is accepted."""
     sent = {name: value for name, value in headers.items() if name in ("authorization", "cookie")}
-    url, origin = f"ws://{headers['host']}{path}", headers.get("Origin")
+    url = f"ws://{headers['host']}{path}"
+    origin = Origin(headers["Origin"]) if "Origin" in headers else None
     try:
         async with connect(url, origin=origin, additional_headers=sent, host="127.0.0.1", proxy=None):
             return 101
@@ -82,7 +84,7 @@ async def handshake(path: str, headers: Mapping[str, str]) -> int:
         return refused.response.status_code
 
 
-def may(row: Row, scopes: frozenset[str]) -> bool:
+def covers_right(row: Row, scopes: frozenset[str]) -> bool:
     """Return whether the scopes of a key give what an operation declares; no scopes are all."""
     if not scopes or row["credentials"] == ["any scope"]:
         return True
@@ -117,7 +119,7 @@ async def test_a_key_does_what_its_scope_allows(server: RunningServer, scope: st
     for row in operations():
         client = server.client(token, "api.localhost" if "storage" in row["addresses"] else "agents.localhost")
         status = await status_of(client, row, target(row))
-        if (status not in (401, 403)) is not may(row, scopes):
+        if (status not in (401, 403)) is not covers_right(row, scopes):
             wrong.append((row["method"], row["path"], row["right"], status))
     assert wrong == []
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2 as httpx
@@ -113,7 +114,7 @@ async def test_uploads_streams_and_websockets(server: RunningServer, tenant: str
     host = f"{agent['agentId']}.agents.localhost"
     visitor = server.client(host=host)
 
-    async def pieces() -> Any:
+    async def pieces() -> AsyncIterator[bytes]:
         for _ in range(64):
             yield b"x" * 2**20
 

@@ -45,11 +45,11 @@ OWNERS = {
 }
 """Operations that connect for the owner alone."""
 
-_recorders: list["Recorder"] = []
+_recorders: list["ConnectionRecorder"] = []
 
 
 @dataclass
-class Recorder:
+class ConnectionRecorder:
     """Counts the connections of this process by purpose; those of tests to the server have none."""
 
     purposes: Mapping[int, str]
@@ -78,9 +78,9 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 @dataclass
-class Env:
+class ConnectionsEnv:
     server: RunningServer
-    recorder: Recorder
+    recorder: ConnectionRecorder
     logs: list[Any]
     ports: Mapping[str, int]
     owner: httpx.AsyncClient
@@ -135,7 +135,7 @@ async def _hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Non
 
 
 @pytest.fixture(scope="module")
-async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Env]:
+async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ConnectionsEnv]:
     async with AsyncExitStack() as stack:
         fakes = [_hang_up, _hang_up, ModelServer().serve]
         listeners = [await asyncio.start_server(serve, "127.0.0.1", 0) for serve in fakes]
@@ -147,7 +147,7 @@ async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Env]:
         names = await stack.enter_async_context(serve_names())
         ports |= {"platform": httpx.URL(told.url).port or 0, "names": names.port}
         registry = f"http://127.0.0.1:{ports['registry']}"
-        settings = {
+        settings: dict[str, Any] = {
             "ROOST_EGRESS_ALLOW": "127.0.0.0/8",
             "ROOST_EGRESS_HOSTS": f"outside.test=127.0.0.1:{ports['outside']}",
             "ROOST_HUB_REGISTRIES": registry,
@@ -168,13 +168,13 @@ async def env(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Env]:
         attached = {"secretIds": [one["secret"]["id"] for one in secrets]}
         assert (await owner.post(f"{path}/secrets", json=attached)).is_success
         description = (await owner.get("/openapi")).json()["paths"]
-        recorder = Recorder({port: purpose for purpose, port in ports.items()}, server.port)
-        if not any(isinstance(one, Recorder) for one in _recorders):
+        recorder = ConnectionRecorder({port: purpose for purpose, port in ports.items()}, server.port)
+        if not any(isinstance(one, ConnectionRecorder) for one in _recorders):
             sys.addaudithook(_audit)
         _recorders.append(recorder)
         stack.callback(_recorders.remove, recorder)
         logs = stack.enter_context(capture_logs())
-        yield Env(server, recorder, logs, ports, owner, agent, known, description)
+        yield ConnectionsEnv(server, recorder, logs, ports, owner, agent, known, description)
 
 
 async def _call(client: httpx.AsyncClient, method: str, target: str, body: Any) -> int:
@@ -186,7 +186,7 @@ async def _call(client: httpx.AsyncClient, method: str, target: str, body: Any) 
         return answer.status_code
 
 
-async def _walk(env: Env, client: httpx.AsyncClient, kind: str) -> dict[str, set[str]]:
+async def _walk(env: ConnectionsEnv, client: httpx.AsyncClient, kind: str) -> dict[str, set[str]]:
     """Call every operation that a kind of credential opens; return those in which the server connected, by purpose."""
     found: dict[str, set[str]] = {}
     made_in_all, told_in_all = Counter[str](), Counter[str]()
@@ -211,7 +211,7 @@ async def _walk(env: Env, client: httpx.AsyncClient, kind: str) -> dict[str, set
 
 
 @pytest.mark.parametrize("kind", ["gateway", "platform", "relay"])
-async def test_requests_for_an_agent_use_its_own_egress(env: Env, kind: str) -> None:
+async def test_requests_for_an_agent_use_its_own_egress(env: ConnectionsEnv, kind: str) -> None:
     env.recorder.take()
     env.told()
     found = await _walk(env, _client(env, kind, await _platform_token(env)), kind)
@@ -221,7 +221,7 @@ async def test_requests_for_an_agent_use_its_own_egress(env: Env, kind: str) -> 
     assert found == (wanted if kind == "gateway" else {})
 
 
-async def test_the_same_operations_connect_for_the_owner(env: Env) -> None:
+async def test_the_same_operations_connect_for_the_owner(env: ConnectionsEnv) -> None:
     """Which shows that the recorder would see it if they did so for an agent."""
     for name, purpose in OWNERS.items():
         method, path = name.split()
@@ -231,7 +231,7 @@ async def test_the_same_operations_connect_for_the_owner(env: Env) -> None:
         assert purpose in env.recorder.take(), name
 
 
-async def test_an_agent_is_told_what_only_its_owner_may_do(env: Env) -> None:
+async def test_an_agent_is_told_what_only_its_owner_may_do(env: ConnectionsEnv) -> None:
     agent = env.server.client(await _platform_token(env))
     refused = [await agent.post(f"/v0/templates/{one}", json={"gitUrl": OUTSIDE}) for one in ("validate", "refs")]
     assert {answer.status_code for answer in refused} == {403}
@@ -249,11 +249,11 @@ def test_the_guide_names_each_operation_that_connects() -> None:
     assert [name for name in {*CONNECTING, *OWNERS} if f"`{name}`" not in table] == []
 
 
-async def _platform_token(env: Env) -> str:
+async def _platform_token(env: ConnectionsEnv) -> str:
     return (await env.server.agent_client(env.agent).post("/v0/platform/token")).json()["token"]
 
 
-def _client(env: Env, kind: str, token: str) -> httpx.AsyncClient:
+def _client(env: ConnectionsEnv, kind: str, token: str) -> httpx.AsyncClient:
     if kind == "gateway":
         return env.server.client(env.agent["gatewayToken"], "localhost")
     if kind == "platform":

@@ -11,6 +11,7 @@ import httpx2 as httpx
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from roost.core import clock
 from roost.identity.sessions.model import SESSION_LIMIT
@@ -34,7 +35,7 @@ class Browser:
         self.http.headers.update({"Sec-Fetch-Site": "same-origin"})
         self.csrf = ""
 
-    async def sign_in(self, body: Mapping[str, str], **headers: str) -> httpx.Response:
+    async def sign_in(self, body: Mapping[str, object], **headers: str) -> httpx.Response:
         answer = await self.http.post("/v0/session", json=body, headers={"Origin": self.origin, **headers})
         if answer.status_code == 200:
             self.csrf = answer.json()["session"]["csrfToken"]
@@ -170,7 +171,9 @@ async def test_two_cookies_of_the_name_open_nothing(server: RunningServer, key: 
 async def test_changes_need_the_csrf_token(server: RunningServer, key: str) -> None:
     browser, other = await signed_in(server, key), await signed_in(server, key)
     for token in (None, "", "0" * 64, other.csrf, browser.csrf.upper() + "0", "\u00e9"):
-        headers = {"Origin": browser.origin} | ({} if token is None else {"X-CSRF-Token": token.encode()})
+        headers = {b"Origin": browser.origin.encode()}
+        if token is not None:
+            headers[b"X-CSRF-Token"] = token.encode()
         for method, path in (("POST", "/v0/agents"), ("DELETE", "/v0/session"), ("POST", "/v3/groups/private")):
             answer = await browser.http.request(method, path, headers=headers)
             assert answer.status_code == 403, (token, path)
@@ -286,11 +289,11 @@ async def test_websockets_need_the_exact_origin(server: RunningServer, agent: di
     url = f"ws://localhost:{server.port}/v0/agents/{agent['agentId']}/logs"
     options: dict[str, Any] = {"additional_headers": {"Cookie": browser.http.headers["Cookie"]}, "host": "127.0.0.1"}
     foreign = [page["Origin"].format(port=server.port) for page in FOREIGN_PAGES if "Origin" in page]
-    for origin in (None, *foreign):
+    for origin in (None, *map(Origin, foreign)):
         with pytest.raises(InvalidStatus) as refused:
             await connect(url, origin=origin, proxy=None, **options)
         assert refused.value.response.status_code == 403, origin
-    async with connect(url, origin=browser.origin, proxy=None, **options) as socket:
+    async with connect(url, origin=Origin(browser.origin), proxy=None, **options) as socket:
         assert await socket.recv()
         assert (await browser.send("DELETE", "/v0/session")).status_code == 204
         async with asyncio.timeout(1):
@@ -316,7 +319,7 @@ async def test_a_viewer_changes_nothing(server: RunningServer, agent: dict[str, 
     command = f"ws://localhost:{server.port}{path}/console/exec?command=id"
     headers = {"Cookie": viewer.http.headers["Cookie"]}
     with pytest.raises(InvalidStatus) as refused:
-        await connect(command, origin=viewer.origin, additional_headers=headers, host="127.0.0.1", proxy=None)
+        await connect(command, origin=Origin(viewer.origin), additional_headers=headers, host="127.0.0.1", proxy=None)
     assert refused.value.response.status_code == 403
 
 

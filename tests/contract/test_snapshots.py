@@ -1,7 +1,6 @@
 """Snapshots of a workspace: take, list, compare, label, reset; what is in them and what is not."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ async def agent(server: RunningServer) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def client(server: RunningServer, agent: dict[str, Any]) -> AsyncIterator[httpx.AsyncClient]:
+async def client(server: RunningServer, agent: dict[str, Any]) -> httpx.AsyncClient:
     """Return a client at the agent's own address; the workspace is empty."""
     client = server.agent_client(agent)
     await shell(client, "find . -mindepth 1 -delete")

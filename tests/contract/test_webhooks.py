@@ -18,7 +18,7 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    options = {"ROOST_EGRESS_ALLOW": "127.0.0.1/32", "ROOST_EGRESS_HOSTS": "inside.example=127.0.0.1"}
+    options: dict[str, Any] = {"ROOST_EGRESS_ALLOW": "127.0.0.1/32", "ROOST_EGRESS_HOSTS": "inside.example=127.0.0.1"}
     async with running(tmp_path_factory.mktemp("d") / "data", **options) as server:
         yield server
 

@@ -11,7 +11,7 @@ SEPARATORS = "a\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\0b"
 
 
 def read(*chunks: bytes) -> list[tuple[str, str]]:
-    return [tuple(event) for event in decode_events(chunks)]
+    return [(event.name, event.data) for event in decode_events(chunks)]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from roost.core.problem import (
 )
 
 
-class Tailored(NotFound):
+class CustomNotFound(NotFound):
     message = "No such thing"
 
 
@@ -28,7 +28,7 @@ class Tailored(NotFound):
         (PayloadTooLarge, ProblemKind.TOO_LARGE),
         (TooManyRequests, ProblemKind.LIMITED),
         (ServiceUnavailable, ProblemKind.UNAVAILABLE),
-        (Tailored, ProblemKind.MISSING),
+        (CustomNotFound, ProblemKind.MISSING),
     ],
 )
 def test_each_problem_has_its_kind_and_a_message(problem: type[Problem], kind: ProblemKind) -> None:
@@ -38,8 +38,8 @@ def test_each_problem_has_its_kind_and_a_message(problem: type[Problem], kind: P
 
 
 def test_one_message_can_stand_for_the_usual_one() -> None:
-    assert Tailored("That one is gone").message == "That one is gone"
-    assert Tailored().message == "No such thing"
+    assert CustomNotFound("That one is gone").message == "That one is gone"
+    assert CustomNotFound().message == "No such thing"
 
 
 def test_an_unexplained_problem_tells_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.drivers.chat_platform.stand_in import Platforms, platforms
+from tests.drivers.chat_platform.stand_in import FakePlatformApi, platforms
 from tests.support.server import RunningServer, running
 
 UNWELL = {
@@ -16,13 +16,15 @@ UNWELL = {
 
 
 @pytest.fixture(scope="module")
-def fake_platforms() -> Iterator[Platforms]:
+def fake_platforms() -> Iterator[FakePlatformApi]:
     with platforms() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, fake_platforms: Platforms) -> AsyncIterator[RunningServer]:
+async def server(
+    tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakePlatformApi
+) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("checks") / "data"
     async with running(folder, ROOST_TELEGRAM_API=fake_platforms.url) as server:
         yield server
@@ -30,7 +32,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory, fake_platforms: Platf
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 async def test_a_token_that_was_not_checked_is_checked_again(
-    browser: Browser, server: RunningServer, fake_platforms: Platforms, size: str
+    browser: Browser, server: RunningServer, fake_platforms: FakePlatformApi, size: str
 ) -> None:
     tenant, client = f"checks-{size}", server.client(server.key(f"checks-{size}"))
     agent = (await client.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
@@ -68,7 +70,7 @@ async def test_a_token_that_was_not_checked_is_checked_again(
         await expect(telegram.get_by_role("button", name="Check again")).to_have_count(0)
 
 
-async def test_home_names_the_reason(browser: Browser, server: RunningServer, fake_platforms: Platforms) -> None:
+async def test_home_names_the_reason(browser: Browser, server: RunningServer, fake_platforms: FakePlatformApi) -> None:
     client = server.client(server.key("checks-home"))
     agent: dict[str, Any] = (await client.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
     fake_platforms.trouble, fake_platforms.known = None, {UNWELL["home"]}

@@ -35,7 +35,7 @@ async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
 
 
 @dataclass
-class Person:
+class DashboardUser:
     """A person at the page, who sees names. `spent` counts clicks and keys since it was asked last."""
 
     page: Page
@@ -60,17 +60,17 @@ class Person:
 
 
 @asynccontextmanager
-async def person(browser: Browser, server: RunningServer, size: str) -> AsyncIterator[Person]:
+async def open_dashboard_user(browser: Browser, server: RunningServer, size: str) -> AsyncIterator[DashboardUser]:
     async with visiting(browser, server, size) as visit:
         await visit.page.add_init_script(COUNT)
         made = (await server.client(server.key()).post("/v0/session/links", json={"role": "owner"})).json()["url"]
         await visit.page.goto(f"{visit.origin}/login#{made.partition('#')[2]}")
         await expect(visit.page.get_by_role("heading", name="Home")).to_be_visible()
-        yield Person(visit.page)
+        yield DashboardUser(visit.page)
         assert visit.problems == []
 
 
-async def create_agent(who: Person, name: str) -> None:
+async def create_agent(who: DashboardUser, name: str) -> None:
     await who.click("link", "Create an agent")
     await who.type("Name", name)
     await who.click("button", "Create agent")
@@ -80,7 +80,7 @@ async def create_agent(who: Person, name: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_first_hour_by_clicks(browser: Browser, server: RunningServer, size: str) -> None:
     """Create an agent, talk to it, connect a channel, restore a snapshot; each begins at Home."""
-    async with person(browser, server, size) as who:
+    async with open_dashboard_user(browser, server, size) as who:
         page = who.page
         await create_agent(who, "Ada")
         assert (await who.spent())["clicks"] <= 2
@@ -130,7 +130,7 @@ async def _read_note(server: RunningServer) -> str:
     return (await client.get(f"{path}/files/content", params={"path": "note.txt"})).text
 
 
-async def tab_to(who: Person, target: Locator) -> None:
+async def tab_to(who: DashboardUser, target: Locator) -> None:
     """Move the focus there by the Tab key; each stop on the way shows where the focus is."""
     for _ in range(MOST_TABS):
         if await target.evaluate("(element) => element === document.activeElement"):
@@ -140,7 +140,7 @@ async def tab_to(who: Person, target: Locator) -> None:
     raise AssertionError(f"not reached by {MOST_TABS} tabs: {target}")
 
 
-async def press(who: Person, role: str, name: str) -> None:
+async def press(who: DashboardUser, role: str, name: str) -> None:
     target = who.seen(role, name)
     await target.wait_for()
     await tab_to(who, target)
@@ -148,7 +148,7 @@ async def press(who: Person, role: str, name: str) -> None:
 
 
 async def test_the_first_hour_without_a_mouse(browser: Browser, server: RunningServer) -> None:
-    async with person(browser, server, "desktop") as who:
+    async with open_dashboard_user(browser, server, "desktop") as who:
         page, keyboard = who.page, who.page.keyboard
         await press(who, "link", "Create an agent")
         await expect(page.get_by_label("Name")).to_be_focused()

@@ -35,14 +35,14 @@ async def test_the_pictures_of_the_docs(browser: Browser, server: RunningServer)
     async with visiting(browser, server, role="owner") as visit:
         await visit.open("/")
         await take(visit, "dashboard-home")
-        await talk(visit, chat)
+        await ask_question(visit, chat)
         await take(visit, "dashboard-chat")
     async with visiting(browser, server, "phone", role="owner") as visit:
-        await talk(visit, chat)
+        await ask_question(visit, chat)
         await take(visit, "dashboard-chat-phone")
 
 
-async def talk(visit: Visit, path: str) -> None:
+async def ask_question(visit: Visit, path: str) -> None:
     await visit.open(path)
     await visit.page.get_by_role("textbox").last.fill(QUESTION)
     await visit.page.get_by_role("button", name="Send").click()

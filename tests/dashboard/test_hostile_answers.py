@@ -17,7 +17,7 @@ from tests.dashboard.hostile_answers import (
     history_with_tools,
 )
 from tests.dashboard.hostile_texts import HACK
-from tests.dashboard.test_hostile_texts import Watch, watching
+from tests.dashboard.test_hostile_texts import PageMonitor, watching
 from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.timeout(300)
@@ -47,7 +47,7 @@ async def agent(server: RunningServer) -> dict[str, Any]:
     return await fill_tenant(server)
 
 
-async def see(visit: Visit, watch: Watch, place: str) -> None:
+async def check_texts(visit: Visit, watch: PageMonitor, place: str) -> None:
     await expect(visit.page.locator("#content, [role=dialog]").last).to_contain_text(HACK)
     await watch.check(place)
 
@@ -61,7 +61,7 @@ async def test_pages_survive_hostile_answers(
         await answers.start()
         for path in PAGES:
             await visit.open(path.format(id=agent["agentId"]))
-            await see(visit, watch, path)
+            await check_texts(visit, watch, path)
             await visit.picture(f"hostile-answer{path.replace('/', '-')}")
         assert SEEN - answers.replaced.keys() == set()
 
@@ -77,7 +77,7 @@ async def test_dialogs_survive_hostile_answers(
         await page.route("**/v0/model-servers", lambda route: route.fulfill(json=answers.replace(MODEL_SERVERS)))
         await visit.open("/")
         await expect(page.locator("strong", has_text="label")).to_be_visible()
-        await see(visit, watch, "model servers")
+        await check_texts(visit, watch, "model servers")
         await visit.open(f"/agents/{agent['agentId']}/tasks")
         await page.get_by_role("button", name="Runs").click()
         await expect(page.get_by_role("dialog").get_by_role("listitem").first).to_be_visible()
@@ -86,7 +86,7 @@ async def test_dialogs_survive_hostile_answers(
         await page.get_by_label("What do you look for?").fill("When is the boiler serviced?")
         await page.get_by_role("button", name="Search", exact=True).click()
         await expect(page.get_by_role("list", name="Matches")).to_contain_text(HACK)
-        await see(visit, watch, "matches")
+        await check_texts(visit, watch, "matches")
         assert {"models", "text"} - answers.replaced.keys() == set()
 
 
@@ -103,18 +103,18 @@ async def test_tools_in_the_chat(browser: Browser, server: RunningServer, agent:
 
     async with watching(browser, server) as (visit, watch):
         page, path = visit.page, f"/v0/agents/{agent['agentId']}/chat"
-        stream = {"body": answer_with_tools(text), "content_type": "text/event-stream"}
+        body = answer_with_tools(text)
         await page.route(f"**{path}/messages*", answer)
-        await page.route(f"**{path}/answer*", lambda route: route.fulfill(**stream))
+        await page.route(f"**{path}/answer*", lambda route: route.fulfill(body=body, content_type="text/event-stream"))
         await visit.open(f"/agents/{agent['agentId']}/chat")
         await page.get_by_label("Message").fill("Use a tool")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_text("end of it")).to_be_visible()
         await expect(page.get_by_text("done", exact=True)).to_be_visible()
         await page.locator("article summary").click()
-        await see(visit, watch, "tools")
+        await check_texts(visit, watch, "tools")
         history |= history_with_tools(text)
         await page.reload()
         await expect(page.get_by_text("failed", exact=True)).to_be_visible()
         await page.locator("article summary").click()
-        await see(visit, watch, "tools of the history")
+        await check_texts(visit, watch, "tools of the history")

@@ -123,7 +123,7 @@ HARMLESS = {"refused", "opaque", "sent", ""}
 
 
 @dataclass
-class Neighbourhood:
+class HostileSites:
     """A server with a dashboard, and a hostile page of each kind."""
 
     server: RunningServer
@@ -155,7 +155,7 @@ async def serve_bytes(answer: bytes, tls: ssl.SSLContext | None = None) -> Async
         yield listening.sockets[0].getsockname()[1]
 
 
-class TlsFront:
+class TlsProxy:
     """What ends TLS in front of a server, at a port that is known before the server's."""
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
         await sink.drain()
 
 
-async def settle(server: RunningServer, management: str) -> tuple[dict[str, Any], str]:
+async def create_hostile_agent(server: RunningServer, management: str) -> tuple[dict[str, Any], str]:
     """Create an agent whose own program serves the hostile page; return the path of the page."""
     api = server.client(server.key(), management)
     agent = (await api.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
@@ -200,41 +200,45 @@ async def settle(server: RunningServer, management: str) -> tuple[dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-async def local(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Neighbourhood]:
+async def local(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[HostileSites]:
     """A server on this machine. To browsers all ports of `localhost` are one site, and its agents are others."""
     folder = tmp_path_factory.mktemp("local")
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(running(folder / "data", runtime=FakeRuntime(folder / "run")))
         other = await stack.enter_async_context(serve_bytes(HOSTILE_PAGE))
-        agent, path = await settle(server, "agents.localhost")
+        agent, path = await create_hostile_agent(server, "agents.localhost")
         pages = {
             "another port": f"http://localhost:{other}/",
             "another loopback name": f"http://127.0.0.1:{other}/",
             "another site": f"http://{FOREIGN}:{other}/",
             "an agent": f"http://{agent['agentId']}.agents.localhost:{server.port}{path}",
         }
-        yield Neighbourhood(server, agent, f"http://localhost:{server.port}", pages, "agents.localhost")
+        yield HostileSites(server, agent, f"http://localhost:{server.port}", pages, "agents.localhost")
 
 
 @pytest.fixture(scope="module")
-async def public(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Neighbourhood]:
+async def public(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[HostileSites]:
     """A server at a domain with HTTPS. To browsers its agents are the same site."""
     folder, management = tmp_path_factory.mktemp("public"), f"agents.{DOMAIN}"
-    front, tls = TlsFront(), Authority("our own").server(DOMAIN, f"*.{DOMAIN}", f"*.{management}", FOREIGN)
+    proxy, tls = TlsProxy(), Authority("our own").server(DOMAIN, f"*.{DOMAIN}", f"*.{management}", FOREIGN)
     async with AsyncExitStack() as stack:
-        port = await stack.enter_async_context(front.serve(tls))
+        port = await stack.enter_async_context(proxy.serve(tls))
         other = await stack.enter_async_context(serve_bytes(HOSTILE_PAGE, tls))
-        environment = {"ROOST_DOMAIN": DOMAIN, "ROOST_PUBLIC_SCHEME": "https", "ROOST_PUBLIC_PORT": str(port)}
+        environment: dict[str, Any] = {
+            "ROOST_DOMAIN": DOMAIN,
+            "ROOST_PUBLIC_SCHEME": "https",
+            "ROOST_PUBLIC_PORT": str(port),
+        }
         runtime = FakeRuntime(folder / "run")
         server = await stack.enter_async_context(running(folder / "data", runtime=runtime, **environment))
-        front.behind = server.port
-        agent, path = await settle(server, management)
+        proxy.behind = server.port
+        agent, path = await create_hostile_agent(server, management)
         pages = {
             "another port": f"https://{DOMAIN}:{other}/",
             "another site": f"https://{FOREIGN}:{other}/",
             "an agent": f"https://{agent['agentId']}.{management}:{port}{path}",
         }
-        yield Neighbourhood(server, agent, f"https://{DOMAIN}:{port}", pages, management)
+        yield HostileSites(server, agent, f"https://{DOMAIN}:{port}", pages, management)
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +249,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def signed_in(browser: Browser, place: Neighbourhood) -> AsyncIterator[tuple[BrowserContext, Page]]:
+async def signed_in(browser: Browser, place: HostileSites) -> AsyncIterator[tuple[BrowserContext, Page]]:
     """Open a window with the dashboard; it stays open beside the hostile page."""
     context = await browser.new_context(locale="en-US", ignore_https_errors=True)
     page = await context.new_page()
@@ -262,7 +266,7 @@ async def is_signed_in(page: Page) -> bool:
     return await page.evaluate(session) is not None
 
 
-async def attack(browser: Browser, place: Neighbourhood, kind: str) -> set[str]:
+async def attack(browser: Browser, place: HostileSites, kind: str) -> set[str]:
     """Try everything from a hostile page; return what succeeded."""
     agent_id = place.agent["agentId"]
     async with signed_in(browser, place) as (context, dashboard):
@@ -298,7 +302,7 @@ async def attack(browser: Browser, place: Neighbourhood, kind: str) -> set[str]:
     return done
 
 
-async def _open_a_window(context: BrowserContext, hostile: Page, place: Neighbourhood) -> set[str]:
+async def _open_a_window(context: BrowserContext, hostile: Page, place: HostileSites) -> set[str]:
     """Open the dashboard from a hostile page; return which window has the other, and what it told."""
     async with context.expect_page() as opening:
         await hostile.evaluate(OPEN, place.dashboard)
@@ -315,23 +319,23 @@ async def _open_a_window(context: BrowserContext, hostile: Page, place: Neighbou
 
 
 @pytest.mark.parametrize("kind", ["another port", "another loopback name", "another site", "an agent"])
-async def test_pages_beside_a_local_dashboard(browser: Browser, local: Neighbourhood, kind: str) -> None:
+async def test_pages_beside_a_local_dashboard(browser: Browser, local: HostileSites, kind: str) -> None:
     # All ports of a host share its cookies; without HTTPS none can be for one origin, so another port can hide it.
     assert await attack(browser, local, kind) == ({"signed out"} if kind == "another port" else set())
 
 
 @pytest.mark.parametrize("kind", ["another port", "another site", "an agent"])
-async def test_pages_beside_a_public_dashboard(browser: Browser, public: Neighbourhood, kind: str) -> None:
+async def test_pages_beside_a_public_dashboard(browser: Browser, public: HostileSites, kind: str) -> None:
     assert await attack(browser, public, kind) == set()
 
 
 @pytest.mark.parametrize("where", ["local", "public"])
 async def test_no_program_sees_the_session(
-    browser: Browser, where: str, local: Neighbourhood, public: Neighbourhood
+    browser: Browser, where: str, local: HostileSites, public: HostileSites
 ) -> None:
     place = {"local": local, "public": public}[where]
     async with signed_in(browser, place) as (context, _):
-        cookies = [one["value"] for one in await context.cookies() if "roost_session" in one["name"]]
+        cookies = [one.get("value", "") for one in await context.cookies() if "roost_session" in one.get("name", "")]
         page, domain = await context.new_page(), place.management.removeprefix("agents.")
         await context.add_cookies([{"name": "other", "value": "is seen", "domain": f".{domain}", "path": "/"}])
         await page.goto(place.pages["an agent"])
@@ -345,7 +349,7 @@ async def test_no_program_sees_the_session(
 
 
 async def test_a_name_that_turned_to_this_machine_is_no_address_of_the_server(
-    browser: Browser, local: Neighbourhood
+    browser: Browser, local: HostileSites
 ) -> None:
     """DNS rebinding: the hostile name resolves to the server, so that its page is of the same origin."""
     async with signed_in(browser, local) as (context, dashboard):
@@ -360,7 +364,7 @@ async def test_a_name_that_turned_to_this_machine_is_no_address_of_the_server(
 
 
 @pytest.mark.parametrize("kind", ["another site", "an agent"])
-async def test_no_site_signs_a_browser_in(browser: Browser, public: Neighbourhood, kind: str) -> None:
+async def test_no_site_signs_a_browser_in(browser: Browser, public: HostileSites, kind: str) -> None:
     """A person who is signed in to the account of an attacker enters secrets that the attacker reads."""
     async with signed_in(browser, public) as (context, dashboard):
         link = await public.link("mallory")

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Route
 from roost.http.dashboard import application, static_responses
 from roost.identity.credentials import session_headers
 from roost.identity.sessions import api, session_authenticator
-from tests.dashboard.test_hostile_sites import SIGN_IN, Neighbourhood, _tenant, attack, browser, public, signed_in
+from tests.dashboard.test_hostile_sites import SIGN_IN, HostileSites, _tenant, attack, browser, public, signed_in
 
 __all__ = ["browser", "public"]
 Disable = Callable[[pytest.MonkeyPatch], None]
@@ -36,7 +36,7 @@ DISABLE: Mapping[str, Disable] = {
 
 
 @pytest.fixture(autouse=True)
-async def only_ada(public: Neighbourhood) -> AsyncIterator[None]:
+async def delete_other_agents(public: HostileSites) -> AsyncIterator[None]:
     """Delete the agents that an attack created."""
     yield
     client = public.server.client(public.server.key(), public.management)
@@ -57,7 +57,7 @@ async def only_ada(public: Neighbourhood) -> AsyncIterator[None]:
 )
 async def test_without_a_defence(
     browser: Browser,
-    public: Neighbourhood,
+    public: HostileSites,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
     disabled: set[str],
@@ -72,7 +72,7 @@ async def test_without_a_defence(
 
 @pytest.mark.parametrize("left", ["same site", "origin", "csrf"])
 async def test_each_defence_is_enough_against_other_sites(
-    browser: Browser, public: Neighbourhood, monkeypatch: pytest.MonkeyPatch, left: str
+    browser: Browser, public: HostileSites, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
     for name in {"same site", "origin", "csrf"} - {left}:
         DISABLE[name](monkeypatch)
@@ -86,7 +86,7 @@ async def send_as_json(route: Route) -> None:
 
 @pytest.mark.parametrize(("checks", "expected"), [(True, "acme"), (False, "mallory")])
 async def test_signing_a_browser_in(
-    browser: Browser, public: Neighbourhood, monkeypatch: pytest.MonkeyPatch, checks: bool, expected: str
+    browser: Browser, public: HostileSites, monkeypatch: pytest.MonkeyPatch, checks: bool, expected: str
 ) -> None:
     if not checks:
         DISABLE["sign-in"](monkeypatch)

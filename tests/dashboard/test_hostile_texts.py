@@ -51,7 +51,7 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
         yield Repository(f"{url}/reader.git", tmp_path / "served/reader.git")
 
 
-class Watch:
+class PageMonitor:
     """What a page did that hostile texts may have made it do."""
 
     def __init__(self, visit: Visit) -> None:
@@ -79,9 +79,9 @@ class Watch:
 
 
 @asynccontextmanager
-async def watching(browser: Browser, server: RunningServer) -> AsyncIterator[tuple[Visit, Watch]]:
+async def watching(browser: Browser, server: RunningServer) -> AsyncIterator[tuple[Visit, PageMonitor]]:
     async with visiting(browser, server, "phone", role="owner") as visit:
-        yield visit, Watch(visit)
+        yield visit, PageMonitor(visit)
 
 
 async def test_hostile_texts_everywhere(browser: Browser, server: RunningServer, repository: Repository) -> None:
@@ -99,7 +99,7 @@ async def test_hostile_texts_everywhere(browser: Browser, server: RunningServer,
         await _chat(visit, watch, agent)
 
 
-async def _preview_files(page: Page, watch: Watch, visit: Visit, agent: dict[str, Any]) -> None:
+async def _preview_files(page: Page, watch: PageMonitor, visit: Visit, agent: dict[str, Any]) -> None:
     await visit.open(f"/agents/{agent['agentId']}/files")
     for name in ("page.html", "page.svg", "page.md", "page.json", file_name(TEXTS[2])):
         await page.get_by_role("row", name=name, exact=True).click()
@@ -108,7 +108,7 @@ async def _preview_files(page: Page, watch: Watch, visit: Visit, agent: dict[str
         await watch.check(name)
 
 
-async def _open_dialogs(visit: Visit, watch: Watch) -> None:
+async def _open_dialogs(visit: Visit, watch: PageMonitor) -> None:
     """Open the details of a skill, of one in the hub, of a template and of a stored file."""
     for path, name in (
         ("/skills", "mine"),
@@ -122,7 +122,7 @@ async def _open_dialogs(visit: Visit, watch: Watch) -> None:
         await watch.check(f"dialog of {path}")
 
 
-async def _chat(visit: Visit, watch: Watch, agent: dict[str, Any]) -> None:
+async def _chat(visit: Visit, watch: PageMonitor, agent: dict[str, Any]) -> None:
     page = visit.page
     await visit.open(f"/agents/{agent['agentId']}/chat")
     for number, text in enumerate((*TEXTS, EVERYTHING)):

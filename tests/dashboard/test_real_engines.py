@@ -16,7 +16,7 @@ from roost import config
 from roost.app.drivers import create_engines
 from tests.dashboard.browser import SIZES, Visit, visiting
 from tests.journeys.openclaw_device import Device, greet, open_websocket
-from tests.platforms.standin import standing_in
+from tests.platforms.standin import serve_platforms
 from tests.platforms.telegram import Telegram
 from tests.support.server import RunningServer, running
 
@@ -38,7 +38,7 @@ TENANT_PAGES = [
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     """Run a server with the real engines, whose Telegram refuses every token."""
     folder = tmp_path_factory.mktemp("d")
-    with standing_in(Telegram()) as platforms:
+    with serve_platforms(Telegram()) as platforms:
         (folder / "ca.pem").write_bytes(platforms.authority.certificate)
         settings: dict[str, Any] = {
             **platforms.settings,

@@ -26,7 +26,7 @@ from roost.identity.caller import Plan
 AT_ONCE = timedelta(seconds=-1)
 
 
-class Env:
+class DomainNamesEnv:
     def __init__(self, db: Database, check: Callable[[str], Awaitable[str | None]] | None = None) -> None:
         self.db, self.dns = db, FakeDns()
         platform = PlatformNames("cloud.example", "agents.cloud.example", ("roost",))
@@ -45,7 +45,7 @@ class Env:
 
 
 async def test_a_subdomain_is_active_at_once(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     made = await env.domains.register_subdomain(env.owner(), "Ada", None, is_protected=True)
     assert (made.name, made.subdomain, made.status) == ("ada.agents.cloud.example", "ada", DomainStatus.ACTIVE)
     assert env.domains.find("ada.agents.cloud.example") == made
@@ -64,7 +64,7 @@ async def test_a_custom_domain_is_proven_first(database: Database) -> None:
     async def check(_name: str) -> str | None:
         return answers.pop(0)
 
-    env = Env(database, check)
+    env = DomainNamesEnv(database, check)
     owner = env.owner()
     made = await env.register(owner)
     challenge = await env.domains.get_challenge(owner.tenant_id, "App.Example.com.")
@@ -87,7 +87,7 @@ async def test_a_custom_domain_is_proven_first(database: Database) -> None:
 
 
 async def test_the_proof_of_another_tenant_counts_for_nothing(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     owner, thief = env.owner(), env.owner("thief", "b1")
     mine, theirs = await env.register(owner), await env.register(thief)
     await env.prove(owner)
@@ -104,7 +104,7 @@ async def test_the_proof_of_another_tenant_counts_for_nothing(database: Database
 
 
 async def test_of_two_that_verify_at_once_one_has_the_name(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     owners = [env.owner(f"t{number}", f"a{number}") for number in range(4)]
     made = [await env.register(owner) for owner in owners]
     for owner in owners:
@@ -116,7 +116,7 @@ async def test_of_two_that_verify_at_once_one_has_the_name(database: Database) -
 
 
 async def test_a_domain_without_its_record_is_switched_off(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     owner = env.owner()
     made = await env.register(owner)
     await env.prove(owner)
@@ -143,7 +143,7 @@ async def test_a_domain_without_its_record_is_switched_off(database: Database) -
 
 
 async def test_a_proof_that_returns_forgets_the_misses(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     owner = env.owner()
     made = await env.register(owner)
     await env.prove(owner)
@@ -159,7 +159,7 @@ async def test_a_proof_that_returns_forgets_the_misses(database: Database) -> No
 
 
 async def test_limits_and_plans(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     owner = env.owner()
     for number in range(5):
         await env.register(owner, f"a{number}.example.com")
@@ -174,7 +174,7 @@ async def test_limits_and_plans(database: Database) -> None:
 
 
 async def test_the_challenge_stays_the_same(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     tenant_id = env.owner().tenant_id
     first = await env.domains.get_challenge(tenant_id, "app.example.com")
     for number in range(99):
@@ -184,7 +184,7 @@ async def test_the_challenge_stays_the_same(database: Database) -> None:
 
 
 async def test_changes_and_removal(database: Database) -> None:
-    env = Env(database)
+    env = DomainNamesEnv(database)
     owner = env.owner()
     made = await env.domains.register_subdomain(owner, "ada", 3000, is_protected=False)
     changed = await env.domains.update(owner, made.id, lambda one: replace(one, port=4000))

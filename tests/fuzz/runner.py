@@ -6,12 +6,13 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.server import RunningServer, running
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 METRICS_TOKEN = "fuzz-metrics-token"
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "ROOST_QUOTA_PAID": "4",
     "ROOST_METRICS_TOKEN": METRICS_TOKEN,
     # Requests name chat platforms and receivers of webhooks: only a closed port of this machine is asked.

@@ -7,6 +7,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from roost.http.stack.url_map import find_rule
+from roost.web.request_address import HostAddress, RequestAddress
+from roost.web.url_rule import HostKind
+
+MANAGEMENT = HostAddress(HostKind.MANAGEMENT, "")
 
 
 @dataclass
@@ -28,10 +32,10 @@ class Sent:
         return b"".join(message.get("body", b"") for message in self.messages)
 
 
-def routed(path: str, method: str = "GET") -> dict[str, Any]:
+def routed(path: str, method: str = "GET", host: HostAddress = MANAGEMENT) -> dict[str, Any]:
     """State of a scope behind `HostRouter`, for an application that is tested without it."""
     rule = find_rule(method, path)
-    return {"url_rule": rule, "right": rule.find_right(method)}
+    return {"address": RequestAddress(rule, host, right=rule.find_right(method))}
 
 
 async def call(

@@ -4,9 +4,11 @@ import asyncio
 import base64
 import json
 from datetime import timedelta
+from typing import Any
 
 import jwt
 import pytest
+from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
@@ -29,8 +31,8 @@ def keys(database: Database, sealer: Sealer) -> ApiKeys:
     return ApiKeys(database, sealer)
 
 
-def issue(database: Database, keys: ApiKeys, tenant: str = "acme", **options: object) -> str:
-    def fn(connection):
+def issue(database: Database, keys: ApiKeys, tenant: str = "acme", **options: Any) -> str:
+    def fn(connection: Connection) -> str:
         return keys.issue(connection, tenants.ensure_tenant(connection, tenant), "test", **options).reveal()
 
     return database.run(fn)
@@ -64,9 +66,10 @@ async def test_a_revoked_key_is_refused_after_a_moment(
     database: Database, keys: ApiKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = issue(database, keys)
-    caller = await keys.verify(token)
-    assert database.run(lambda c: ApiKeys.delete(c, caller.key_id))
-    assert not database.run(lambda c: ApiKeys.delete(c, caller.key_id))
+    key_id = (await keys.verify(token)).key_id
+    assert key_id is not None
+    assert database.run(lambda c: ApiKeys.delete(c, key_id))
+    assert not database.run(lambda c: ApiKeys.delete(c, key_id))
     later = clock.monotonic_seconds() + 1.0
     monkeypatch.setattr(clock, "monotonic_seconds", lambda: later)
     with pytest.raises(Unauthorised):
@@ -191,6 +194,7 @@ async def resign_token(database: Database, keys: ApiKeys, token: str, **changes:
     claims = jwt.decode(token, options={"verify_signature": False})
     claims = {name: value for name, value in (claims | changes).items() if value is not None}
     secret = database.run(lambda connection: keys._signing.secret(connection, kid))
+    assert secret is not None
     return jwt.encode(claims, secret, "HS256", headers={"kid": kid})
 
 

@@ -29,6 +29,7 @@ from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
+from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind, UrlFamily
 
 ATTEMPTS = 20
@@ -71,12 +72,10 @@ def env(database: Database) -> AuthEnv:
     return AuthEnv(database)
 
 
-def auth_request(host_kind: HostKind, token: str | None = None, **changes) -> AuthRequest:
+def auth_request(host_kind: HostKind, token: str | None = None, agent: str = "agent-1", **changes) -> AuthRequest:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    agent = "agent-1" if host_kind in (HostKind.AGENT, HostKind.RELAY) else None
-    request = AuthRequest(
-        host_kind, "GET", headers, "", "192.0.2.1", agent, OWN, limited_client="192.0.2.1", right=Right.READ
-    )
+    host = HostAddress(host_kind, OWN, agent if host_kind in (HostKind.AGENT, HostKind.RELAY) else None)
+    request = AuthRequest(host, "GET", headers, "", "192.0.2.1", limited_client="192.0.2.1", right=Right.READ)
     return replace(request, **changes)
 
 
@@ -107,7 +106,7 @@ async def test_a_verified_gateway_token_is_recalled_for_its_own_agent_until_it_i
     await env.authenticator.authenticate_gateway_token(known)
     assert recall(known)
     assert recall(auth_request(HostKind.AGENT, query=f"token={token}"))
-    assert not recall(replace(known, agent_id="agent-2"))
+    assert not recall(auth_request(HostKind.AGENT, token, "agent-2"))
     assert not recall(auth_request(HostKind.AGENT, headers={"cookie": f"gw_token={token}"}))  # needs its origin checked
     assert not recall(auth_request(HostKind.AGENT, env.jwt["a"]))
     assert not recall(auth_request(HostKind.AGENT, "x" * 10_000))
@@ -250,7 +249,7 @@ async def test_guesses_count_together_at_all_addresses(env: AuthEnv) -> None:
     async def guess(number: int) -> type[Exception]:
         try:
             await env.authenticator.authenticate_gateway_token(
-                auth_request(HostKind.AGENT, "rst_gw_" + "0" * 64, agent_id=f"agent-{number}")
+                auth_request(HostKind.AGENT, "rst_gw_" + "0" * 64, f"agent-{number}")
             )
         except (Unauthorised, TooManyAttempts) as error:
             return type(error)

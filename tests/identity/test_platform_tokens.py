@@ -117,7 +117,7 @@ async def test_a_token_without_our_signature_is_none(env: TokenEnv) -> None:
     claims = jwt.decode(token, options={"verify_signature": False})
     head = {"kid": jwt.get_unverified_header(token)["kid"], "typ": "platform+jwt"}
     for forged in (
-        jwt.encode(claims, None, "none", headers=head),
+        jwt.encode(claims, "", "none", headers=head),
         jwt.encode(claims, "k" * 32, "HS256", headers=head),
         token[:-2] + ("AA" if not token.endswith("AA") else "BB"),
         token + "x" * 5000,

@@ -27,7 +27,7 @@ def decode(token: str) -> Any:
 
 
 @pytest.mark.parametrize("changes", [{}, {"iat": 50}, {"nbf": 50}, {"iat": -1000}, {"exp": 5}])
-def test_clocks_may_differ_by_a_minute(changes: dict[str, float]) -> None:
+def test_clocks_may_differ_by_a_minute(changes: dict[str, Any]) -> None:
     assert decode(signed(**changes))["aud"] == "api"
 
 

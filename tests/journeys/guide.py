@@ -21,7 +21,7 @@ curl() {{ command curl -sS --fail-with-body "$@"; }}
 """
 
 
-class Reader:
+class GuideRunner:
     """Types the commands of guides into a shell, in one folder, against one server.
 
     renamed: texts of the pages, such as ids, with those that stand in their place on this server.

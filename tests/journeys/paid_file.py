@@ -64,7 +64,7 @@ class PaidFile:
         return await pay(payer, self.get().json()["accepts"][0])
 
 
-def open_shop(server: ServerProcess, content: bytes = CONTENT) -> PaidFile:
+def upload_paid_file(server: ServerProcess, content: bytes = CONTENT) -> PaidFile:
     """Upload a private file and put a price on it."""
     port = int(server.url.rpartition(":")[2])
     with server.client() as api:

@@ -16,7 +16,7 @@ from roost.core import clock
 from tests.journeys.server_process import ServerProcess, until, up
 from tests.platforms.discord import Discord
 from tests.platforms.slack import Slack
-from tests.platforms.standin import Platforms, Standin, standing_in
+from tests.platforms.standin import FakePlatform, FakePlatforms, serve_platforms
 from tests.platforms.telegram import Telegram
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(400)]
@@ -31,14 +31,14 @@ PATIENCE = 150.0  # seconds for one answer, on a busy machine
 @dataclass
 class ChannelsEnv:
     server: ServerProcess
-    platforms: Platforms
+    platforms: FakePlatforms
     client: httpx.Client
     telegram: Telegram = field(default_factory=Telegram)
     slack: Slack = field(default_factory=Slack)
     discord: Discord = field(default_factory=Discord)
 
     @property
-    def standins(self) -> dict[str, Standin]:
+    def standins(self) -> dict[str, FakePlatform]:
         return {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
 
     def wait_until_connected(self, agent: str) -> None:
@@ -79,7 +79,7 @@ class ChannelsEnv:
 def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChannelsEnv]:
     telegram, slack, discord = Telegram(), Slack(), Discord()
     folder = tmp_path_factory.mktemp("channels")
-    with standing_in(telegram, slack, discord) as platforms:
+    with serve_platforms(telegram, slack, discord) as platforms:
         (folder / "ca.pem").write_bytes(platforms.authority.certificate)
         settings = {
             **platforms.settings,

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.dashboard.browser import chromium
-from tests.journeys.guide import Reader
+from tests.journeys.guide import GuideRunner
 from tests.journeys.server_process import ServerProcess, until, up
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ def _follow_the_quickstart(server: ServerProcess, folder: Path, agent_id: str) -
         (gateway,) = client.get("/v3/gateways", headers={"Host": f"api.localhost:{httpx.URL(server.url).port}"}).json()[
             "data"
         ]["rows"]
-    reader = Reader(server, folder, q2gwmtux4t95muhx=gateway["domain"], jhe6vnjj2z84gp4k=agent_id)
+    reader = GuideRunner(server, folder, q2gwmtux4t95muhx=gateway["domain"], jhe6vnjj2z84gp4k=agent_id)
     reader.follow("../quickstart.md", "5. Store a file")
     reader.follow("../quickstart.md", "6. Use the APIs", KEY=server.session["token"])
     (folder / "a.txt").write_text("hi\n")

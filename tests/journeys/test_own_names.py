@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -36,7 +37,7 @@ async def agent(server: RunningServer) -> httpx.AsyncClient:
     return server.agent_client(made.json()["agent"])
 
 
-async def ran(own: httpx.AsyncClient, command: str) -> dict:
+async def run_command(own: httpx.AsyncClient, command: str) -> dict:
     return (await own.post("/v0/console/exec", json={"command": command})).json()
 
 
@@ -44,7 +45,7 @@ async def test_a_container_reaches_and_trusts_what_the_operator_placed(tmp_path:
     authority = Authority("our company")
     (tmp_path / "ca.pem").write_bytes(authority.certificate)
     async with site(authority) as port:
-        settings = {
+        settings: dict[str, Any] = {
             "ROOST_EGRESS_HOSTS": f"{NAME}=127.0.0.1:{port}",
             "ROOST_EGRESS_ALLOW": "127.0.0.1/32",
             "ROOST_CA_FILE": str(tmp_path / "ca.pem"),
@@ -52,18 +53,23 @@ async def test_a_container_reaches_and_trusts_what_the_operator_placed(tmp_path:
         async with running(tmp_path / "data", **settings) as server:
             own = await agent(server)
             for way in ("", BY_NAME):
-                found = await ran(own, way + PYTHON % NAME)
+                found = await run_command(own, way + PYTHON % NAME)
                 assert found["stdout"] == "company\n", found
-            written = await ran(own, 'echo x >> "$SSL_CERT_FILE"; echo x >> "$NODE_EXTRA_CA_CERTS"; ls /run/trust')
+            written = await run_command(
+                own, 'echo x >> "$SSL_CERT_FILE"; echo x >> "$NODE_EXTRA_CA_CERTS"; ls /run/trust'
+            )
             assert written["stderr"].count("cannot create") == 2
             assert written["stdout"].split() == ["added.pem", "all.pem"]
 
 
 async def test_without_the_authority_nobody_is_trusted(tmp_path: Path) -> None:
     async with site(Authority("a stranger")) as port:
-        settings = {"ROOST_EGRESS_HOSTS": f"{NAME}=127.0.0.1:{port}", "ROOST_EGRESS_ALLOW": "127.0.0.1/32"}
+        settings: dict[str, Any] = {
+            "ROOST_EGRESS_HOSTS": f"{NAME}=127.0.0.1:{port}",
+            "ROOST_EGRESS_ALLOW": "127.0.0.1/32",
+        }
         async with running(tmp_path / "data", **settings) as server:
             own = await agent(server)
-            found = await ran(own, PYTHON % NAME)
+            found = await run_command(own, PYTHON % NAME)
             assert "CERTIFICATE_VERIFY_FAILED" in found["stderr"]
-            assert (await ran(own, "env; ls /run"))["stdout"].count("trust") == 0
+            assert (await run_command(own, "env; ls /run"))["stdout"].count("trust") == 0

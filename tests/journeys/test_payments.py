@@ -15,11 +15,12 @@ import pytest
 from x402 import x402Client
 from x402.http.clients import x402AsyncTransport
 from x402.http.utils import decode_payment_response_header
+from x402.mechanisms.evm import EthAccountSigner
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
 from tests.chain.anvil import NETWORK, OLD_NETWORK, Chain
 from tests.chain.payer import SELLER, encode
-from tests.journeys.paid_file import CONTENT, PRICE, PaidFile, facilitator_process, open_shop
+from tests.journeys.paid_file import CONTENT, PRICE, PaidFile, facilitator_process, upload_paid_file
 from tests.journeys.server_process import up
 from tests.support.databases import postgres_copy
 from tests.support.wallet import Account, LocalAccount
@@ -32,10 +33,10 @@ def facilitator(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture(scope="module")
-def shop(facilitator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidFile]:
+def paid_file(facilitator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidFile]:
     folder = tmp_path_factory.mktemp("shop") / "data"
     with up(folder, "--no-first-agent", ROOST_FACILITATOR_URL=facilitator) as server:
-        yield open_shop(server)
+        yield upload_paid_file(server)
 
 
 @pytest.fixture
@@ -62,12 +63,12 @@ class _OneVersion(httpx.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_the_sdks_client_pays(shop: PaidFile, chain: Chain, payer: LocalAccount, version: int) -> None:
-    wallet = register_exact_evm_client(x402Client(), payer)
+async def test_the_sdks_client_pays(paid_file: PaidFile, chain: Chain, payer: LocalAccount, version: int) -> None:
+    wallet = register_exact_evm_client(x402Client(), EthAccountSigner(payer))
     transport = x402AsyncTransport(wallet, _OneVersion() if version == 1 else None)
     before = chain.balance(SELLER)
-    async with httpx.AsyncClient(transport=transport, **shop.visitor) as client:
-        answers = [await client.get(shop.path) for _ in range(2)]
+    async with httpx.AsyncClient(transport=transport, **paid_file.visitor) as client:
+        answers = [await client.get(paid_file.path) for _ in range(2)]
     assert [(answer.status_code, answer.content == CONTENT) for answer in answers] == [(200, True)] * 2, answers[0].text
     name = "payment-response" if version == 2 else "x-payment-response"
     receipt = decode_payment_response_header(answers[0].headers[name])
@@ -76,24 +77,24 @@ async def test_the_sdks_client_pays(shop: PaidFile, chain: Chain, payer: LocalAc
     assert (chain.balance(SELLER), chain.balance(payer.address)) == (before + 2 * PRICE, 0)
 
 
-async def test_fifty_uses_of_one_payment(shop: PaidFile, chain: Chain, payer: LocalAccount) -> None:
-    payment, before = await shop.pay(payer), chain.balance(SELLER)
-    async with httpx2.AsyncClient(**shop.visitor) as client:
-        gets = (client.get(shop.path, headers={"X-PAYMENT": encode(payment)}) for _ in range(50))
+async def test_fifty_uses_of_one_payment(paid_file: PaidFile, chain: Chain, payer: LocalAccount) -> None:
+    payment, before = await paid_file.pay(payer), chain.balance(SELLER)
+    async with httpx2.AsyncClient(**paid_file.visitor) as client:
+        gets = (client.get(paid_file.path, headers={"X-PAYMENT": encode(payment)}) for _ in range(50))
         statuses = [answer.status_code for answer in await asyncio.gather(*gets)]
     assert sorted(statuses) == [200] + [402] * 49
     assert chain.balance(SELLER) == before + PRICE
 
 
-async def test_the_command_line_shows_what_was_paid(shop: PaidFile, payer: LocalAccount) -> None:
-    assert shop.get(await shop.pay(payer)).content == CONTENT
-    listed = shop.server.roost("payments", "list", "--cid", shop.cid, "--state", "settled")
+async def test_the_command_line_shows_what_was_paid(paid_file: PaidFile, payer: LocalAccount) -> None:
+    assert paid_file.get(await paid_file.pay(payer)).content == CONTENT
+    listed = paid_file.server.roost("payments", "list", "--cid", paid_file.cid, "--state", "settled")
     assert listed.returncode == 0, listed.stderr
     assert "settled" in listed.stdout
-    totals = shop.server.roost("payments", "totals", "-o", "json")
+    totals = paid_file.server.roost("payments", "totals", "-o", "json")
     assert '"amount"' in totals.stdout
     for arguments in (["--state", "paid"], ["--cid", "x"]):
-        assert shop.server.roost("payments", "list", *arguments).returncode != 0
+        assert paid_file.server.roost("payments", "list", *arguments).returncode != 0
 
 
 class HeldFacilitator:
@@ -145,10 +146,10 @@ async def test_a_server_that_is_killed_while_it_settles(
         HeldFacilitator(facilitator).serve() as held,
         up(data, "--no-first-agent", ROOST_FACILITATOR_URL=held.url) as server,
     ):
-        shop = open_shop(server)
-        payment, before = await shop.pay(payer), chain.balance(SELLER)
+        paid_file = upload_paid_file(server)
+        payment, before = await paid_file.pay(payer), chain.balance(SELLER)
         held.holds = True
-        presenting = asyncio.create_task(asyncio.to_thread(shop.get, payment))
+        presenting = asyncio.create_task(asyncio.to_thread(paid_file.get, payment))
         assert await asyncio.to_thread(held.settled.wait, 60)
         server.kill()
         with pytest.raises(httpx2.HTTPError):
@@ -156,13 +157,15 @@ async def test_a_server_that_is_killed_while_it_settles(
         assert chain.balance(SELLER) == before + PRICE
         held.holds = False
         server.start()
-        shop = PaidFile(server, re.sub(r":\d+$", f":{server.url.rpartition(':')[2]}", shop.host), shop.cid)
-        assert "being settled" in shop.get(payment).json()["error"]
+        paid_file = PaidFile(
+            server, re.sub(r":\d+$", f":{server.url.rpartition(':')[2]}", paid_file.host), paid_file.cid
+        )
+        assert "being settled" in paid_file.get(payment).json()["error"]
         with sqlite3.connect(data / "roost.db") as database:  # as half a minute later
             assert database.execute("SELECT state FROM payments").fetchall() == [("settling",)]
             database.execute("UPDATE payments SET claimed_until = created_at")
-        assert shop.get(payment).content == CONTENT
-        assert "presented before" in shop.get(payment).json()["error"]
+        assert paid_file.get(payment).content == CONTENT
+        assert "presented before" in paid_file.get(payment).json()["error"]
         assert (chain.balance(SELLER), chain.balance(payer.address)) == (before + PRICE, PRICE)
 
 
@@ -184,10 +187,10 @@ async def test_two_servers_on_one_database(
             up(tmp_path / "one", "--no-first-agent", **shared) as one,
             up(tmp_path / "two", "--no-first-agent", **shared) as two,
         ):
-            first = open_shop(one)
+            first = upload_paid_file(one)
             second = PaidFile(two, re.sub(r":\d+$", f":{two.url.rpartition(':')[2]}", first.host), first.cid)
             payment, before = await first.pay(payer), chain.balance(SELLER)
-            gets = (asyncio.to_thread(shop.get, payment) for shop in (first, second) * 10)
+            gets = (asyncio.to_thread(paid_file.get, payment) for paid_file in (first, second) * 10)
             statuses = [answer.status_code for answer in await asyncio.gather(*gets)]
             assert sorted(statuses) == [200] + [402] * 19
             assert chain.balance(SELLER) == before + PRICE

@@ -40,7 +40,7 @@ class NetworkEnv:
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[NetworkEnv]:
     async with run_kubo_node(tmp_path / "ours", "bearer:secret") as ours, run_kubo_node(tmp_path / "theirs") as theirs:
-        settings = {"ROOST_KUBO_API": ours.url, "ROOST_KUBO_AUTH": "bearer:secret"}
+        settings: dict[str, Any] = {"ROOST_KUBO_API": ours.url, "ROOST_KUBO_AUTH": "bearer:secret"}
         async with running(
             tmp_path / "data", ROOST_NETWORK="kubo", ROOST_EGRESS_ALLOW="127.0.0.0/8", **settings
         ) as server:

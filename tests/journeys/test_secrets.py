@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_abuse_leaks import _sinks
+from tests.contract.test_abuse_leaks import _stored_content
 from tests.journeys.server_process import ROOST, ServerProcess, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(200)]
@@ -104,7 +104,7 @@ def assert_no_leak(server: ServerProcess) -> None:
         answers.append(api.post(f"/v0/agents/{agent}/secrets", json={"secretIds": [SECRET]}).text)
     for secret in (SECRET, KEY, "one of hush-2b", "two of hush-2b"):
         assert not [answer for answer in answers if secret in answer], secret
-        for place, content in (*_sinks(server.data), *_files(server.data), *_environments(server)):
+        for place, content in (*_stored_content(server.data), *_files(server.data), *_environments(server)):
             assert secret.encode() not in content, (place, secret)
     assert SHOWN in answers[3]
 
@@ -118,7 +118,7 @@ def _files(data: Path) -> Iterator[tuple[str, bytes]]:
 
 def _environments(server: ServerProcess) -> Iterator[tuple[str, bytes]]:
     """Return the environments of the server and of the wardens; only the agent's own processes have its secrets."""
-    pids = [server._process.pid, *server.warden_pids().values()]
+    pids = [server.pid, *server.warden_pids().values()]
     for pid in pids:
         with contextlib.suppress(OSError):
             yield f"environment of {pid}", Path(f"/proc/{pid}/environ").read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from tests.journeys.guide import Reader
+from tests.journeys.guide import GuideRunner
 from tests.journeys.server_process import ROOST, until, up
 
 pytestmark = [pytest.mark.container, pytest.mark.engine, pytest.mark.timeout(200)]
@@ -23,7 +23,7 @@ def test_the_engine_lists_a_skill_at_once(tmp_path: Path, engine: str) -> None:
     with up(tmp_path / "data", "--no-first-agent") as server, server.client() as client:
         agent = server.create("Ada", engine)["agentId"]
         path = f"/v0/agents/{agent}/skills"
-        reader = Reader(server, tmp_path)
+        reader = GuideRunner(server, tmp_path)
         reader.follow("skills.md", "From a folder to an agent")
         (skill,) = client.get("/v0/skills").json()["skills"]
         assert (skill["verdict"]["level"], skill["warnings"]) == ("clean", [])
@@ -53,7 +53,7 @@ def test_why_an_engine_does_not_list_a_skill_is_said(tmp_path: Path) -> None:
         (record,) = client.get(path).json()["skills"]
         assert (record["synced"], record["loaded"]) == (True, False)
         assert record["fault"] == 'Hermes lists it under the condition platforms: ["macos"]'
-        assert record["fault"] in Reader(server, tmp_path).run(f"roost skills attach {agent} for-mac")
+        assert record["fault"] in GuideRunner(server, tmp_path).run(f"roost skills attach {agent} for-mac")
 
 
 def test_a_dangerous_skill_is_published_with_a_reason_that_installers_see(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_dangerous_skill_is_published_with_a_reason_that_installers_see(tmp_pa
 def test_the_other_chapters(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--no-first-agent") as server, server.client() as client:
         agent = server.create("Ada", "hermes")["agentId"]
-        reader = Reader(server, tmp_path)
+        reader = GuideRunner(server, tmp_path)
         reader.follow("skills.md", "From a folder to an agent")
         reader.follow("skills.md", "What a skill needs")
         (hub_skill,) = client.get("/v0/hub?q=json").json()["skills"]

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ async def test_a_certificate_of_the_operator_is_replaced_under_live_streams(acme
     first, second = Authority("first"), Authority("second")
     pem = tmp_path / "agents.pem"
     pem.write_bytes(first.issue(f"*.agents.{DOMAIN}"))
-    files = {"ROOST_TLS_CERTIFICATE": str(pem), "ROOST_TLS_KEY": str(pem)}
+    files: dict[str, Any] = {"ROOST_TLS_CERTIFICATE": str(pem), "ROOST_TLS_KEY": str(pem)}
     async with running(tmp_path / "data", ROOST_DOMAIN=DOMAIN, **acme.settings | files) as server:
         management = server.client(server.key(), f"agents.{DOMAIN}")
         agent = (await management.post("/v0/agents", json={"name": "a"})).json()["agent"]
@@ -161,8 +162,8 @@ async def test_a_failure_of_the_acme_server_is_explained(acme: AcmeServer, serve
 
 
 async def test_a_domain_of_a_tenant_from_its_registration_to_its_removal(acme: AcmeServer, tmp_path: Path) -> None:
-    dns = {"ROOST_DNS_SERVERS": f"127.0.0.1:{acme.dns_port}"}
-    async with running(tmp_path / "data", ROOST_DOMAIN=DOMAIN, **acme.settings | dns) as server:
+    dns = f"127.0.0.1:{acme.dns_port}"
+    async with running(tmp_path / "data", ROOST_DOMAIN=DOMAIN, ROOST_DNS_SERVERS=dns, **acme.settings) as server:
         management = server.client(server.key(), f"agents.{DOMAIN}")
         agent = (await management.post("/v0/agents", json={"name": "a"})).json()["agent"]
         domains = f"/v0/agents/{agent['agentId']}/domains"
@@ -195,6 +196,7 @@ async def test_caddy_is_started_again(acme: AcmeServer, server: RunningServer) -
     assert (await get(acme, f"{MANAGEMENT}/healthz")).status == 200
     orders, proxy = acme.count_orders(), server.roost.domains.tls_proxy
     assert isinstance(proxy, CaddyProxy)
+    assert proxy.pid is not None
     os.kill(proxy.pid, signal.SIGKILL)
     reply = await get(acme, f"{MANAGEMENT}/healthz")  # the connection waits in the socket, which the server holds
     assert (reply.status, acme.count_orders()) == (200, orders)

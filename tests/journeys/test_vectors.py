@@ -29,7 +29,7 @@ def rows(server: ServerProcess, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def best(server: ServerProcess, question: str) -> str:
+def find_best_match(server: ServerProcess, question: str) -> str:
     return rows(server, "query", "manuals", question)["matches"][0]["name"]
 
 
@@ -41,9 +41,9 @@ def test_documents_are_found_by_what_they_mean_and_after_a_crash(tmp_path: Path)
         add(server, tmp_path, "school.txt", SCHOOL.encode(), group)
         states = {row["name"]: row["state"] for row in rows(server, "add", "--group", "manuals")}
         assert states == dict.fromkeys(("boiler.pdf", "bread.docx", "school.txt"), "indexed")
-        assert best(server, "When does someone check the furnace?") == "boiler.pdf"
-        assert best(server, "How do I bake a loaf?") == "bread.docx"
-        assert best(server, "education of children") == "school.txt"
+        assert find_best_match(server, "When does someone check the furnace?") == "boiler.pdf"
+        assert find_best_match(server, "How do I bake a loaf?") == "bread.docx"
+        assert find_best_match(server, "education of children") == "school.txt"
 
         words = "\n\n".join(f"Chapter {number}. {SCHOOL} {BREAD}" for number in range(1000))
         add(server, tmp_path, "long.txt", words.encode(), group)
@@ -55,6 +55,6 @@ def test_documents_are_found_by_what_they_mean_and_after_a_crash(tmp_path: Path)
         server.kill()
         server.start()
         until(lambda: rows(server, "show", "long.txt")["state"] == "indexed")
-        assert best(server, "When does someone check the furnace?") == "boiler.pdf"
+        assert find_best_match(server, "When does someone check the furnace?") == "boiler.pdf"
         assert server.roost("vectors", "remove", "boiler.pdf").stdout == "Removed.\n"
-        assert best(server, "When does someone check the furnace?") != "boiler.pdf"
+        assert find_best_match(server, "When does someone check the furnace?") != "boiler.pdf"

@@ -62,7 +62,7 @@ from roost.storage.webhooks.model import DeliveryState
 from roost.storage.webhooks.service import WebhookService
 from tests.migrations import agent_rows, storage_rows
 from tests.migrations.conftest import list_revisions
-from tests.migrations.row_values import OTHER, PAIR_SECRET, SEALER, TENANT
+from tests.migrations.row_values import OTHER, PAIR_SECRET, SEALER, TENANT, Row
 from tests.migrations.sample_rows import ROWS
 from tests.migrations.storage_rows import CID, CONTENT, SMALL, SMALL_CID
 from tests.storage.webhooks.webhook_env import loopback_sender
@@ -92,7 +92,7 @@ async def test_events_are_read(upgraded: Database) -> None:
 
 
 async def test_no_row_is_lost_and_every_table_has_some(upgraded: Database) -> None:
-    def read(connection: Connection) -> tuple[list[object], set[str]]:
+    def read(connection: Connection) -> tuple[list[Row], set[str]]:
         lost = [row for rows in ROWS.values() for row in rows if not _is_there(connection, *row)]
         tables = set(sa.inspect(connection).get_table_names()) - {"alembic_version"}
         return lost, {table for table in tables if not _is_there(connection, table, {})}
@@ -212,7 +212,9 @@ async def test_groups_are_listed_and_let_go(upgraded: Database) -> None:
         assert group.name == name
         await groups.delete(TENANT, network, group.id)
     assert (await FileService(upgraded).get(TENANT, PRIVATE, "f1")).metadata.group_id is None
-    assert await upgraded.read(lambda connection: pins.get_pin(connection, "p2").request.group_id) is None
+    pin = await upgraded.read(lambda connection: pins.get_pin(connection, "p2"))
+    assert pin is not None
+    assert pin.request.group_id is None
 
 
 async def test_bytes_stored_before_counting_are_counted(upgraded: Database) -> None:

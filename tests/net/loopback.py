@@ -15,14 +15,14 @@ OPEN = EgressPolicy(allow_private=[ip_network("127.0.0.0/8"), ip_network("::1/12
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Names:
+class FakeResolver:
     """A resolver that knows a few names; `asked` is what it was asked."""
 
     def __init__(self, names: Mapping[str, Sequence[str]] | None = None) -> None:
         self.names = dict(names or {})
         self.asked: list[str] = []
 
-    async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
+    async def resolve(self, subject: str, host: str) -> Sequence[Address]:
         self.asked.append(host)
         if host not in self.names:
             raise NameNotResolved(host)
@@ -56,7 +56,7 @@ async def serving(handler: Handler, host: str = "127.0.0.1", *, limit: int = 1 <
 
 
 @dataclass
-class Origin:
+class OriginServer:
     """An HTTP/1.1 server that keeps each request as it came and answers with `reply`."""
 
     reply: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"

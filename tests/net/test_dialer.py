@@ -19,7 +19,7 @@ from roost.net.errors import (
 )
 from roost.net.host_port import parse_host_port
 from roost.net.policy import EgressPolicy
-from tests.net.loopback import OPEN, Names, serving
+from tests.net.loopback import OPEN, FakeResolver, serving
 
 
 async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,7 +73,7 @@ async def watched() -> AsyncIterator[tuple[int, list[int]]]:
 async def test_one_private_answer_refuses_the_name_and_nothing_is_sent(answers: Sequence[str]) -> None:
     async with watched() as (port, came):
         with pytest.raises(AddressRefused) as caught:
-            await PublicDialer(EgressPolicy(), Names({"mixed.example": answers})).dial(
+            await PublicDialer(EgressPolicy(), FakeResolver({"mixed.example": answers})).dial(
                 "a1", parse_host_port(f"mixed.example:{port}")
             )
         assert not came
@@ -83,7 +83,7 @@ async def test_one_private_answer_refuses_the_name_and_nothing_is_sent(answers: 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "0x7f000001", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0"])
 async def test_a_literal_is_judged_without_asking_anybody(host: str) -> None:
-    names = Names()
+    names = FakeResolver()
     async with watched() as (port, came):
         with pytest.raises(AddressRefused):
             await PublicDialer(EgressPolicy(), names).dial("a1", parse_host_port(f"{host}:{port}"))
@@ -92,9 +92,9 @@ async def test_a_literal_is_judged_without_asking_anybody(host: str) -> None:
 
 
 async def test_the_name_is_asked_for_once_and_the_answer_is_what_is_connected_to() -> None:
-    class Rebinding(Names):
-        async def resolve(self, agent_id: str, host: str) -> Sequence[Address]:
-            answers = await super().resolve(agent_id, host)
+    class Rebinding(FakeResolver):
+        async def resolve(self, subject: str, host: str) -> Sequence[Address]:
+            answers = await super().resolve(subject, host)
             self.names[host] = ["127.0.0.66"]  # where nobody listens
             return answers
 
@@ -108,7 +108,7 @@ async def test_a_name_of_the_system_that_leads_to_loopback_cannot_be_pinned_else
     """`localhost` would connect if the dialer handed the name on; its only answer here is refused."""
     async with watched() as (port, came):
         with pytest.raises(HostUnreachable):
-            await PublicDialer(OPEN, Names({"localhost": ["127.0.0.66"]})).dial(
+            await PublicDialer(OPEN, FakeResolver({"localhost": ["127.0.0.66"]})).dial(
                 "a1", parse_host_port(f"localhost:{port}")
             )
         assert not came
@@ -116,31 +116,31 @@ async def test_a_name_of_the_system_that_leads_to_loopback_cannot_be_pinned_else
 
 async def test_the_next_address_is_tried_when_one_refuses() -> None:
     async with serving(greet) as port:
-        dialer = PublicDialer(OPEN, Names({"x.example": ["127.0.0.66", "::1", "127.0.0.1"]}))
+        dialer = PublicDialer(OPEN, FakeResolver({"x.example": ["127.0.0.66", "::1", "127.0.0.1"]}))
         assert await dialled(dialer, f"x.example:{port}") == b"hi"
 
 
 async def test_the_next_address_is_tried_beside_one_that_is_silent() -> None:
     async with serving(greet) as port:
         with silent("127.0.0.2", port):
-            dialer = PublicDialer(OPEN, Names({"x.example": ["127.0.0.2", "127.0.0.1"]}))
+            dialer = PublicDialer(OPEN, FakeResolver({"x.example": ["127.0.0.2", "127.0.0.1"]}))
             assert await dialled(dialer, f"x.example:{port}") == b"hi"
 
 
 async def test_a_silent_address_is_given_up_on() -> None:
     with silent("127.0.0.2") as port, pytest.raises(ConnectTimeout):
-        await PublicDialer(OPEN, Names(), timeout=0.3).dial("a1", parse_host_port(f"127.0.0.2:{port}"))
+        await PublicDialer(OPEN, FakeResolver(), timeout=0.3).dial("a1", parse_host_port(f"127.0.0.2:{port}"))
 
 
 async def test_nobody_listens_and_nobody_is_known() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # taken, and not listening
         with pytest.raises(HostUnreachable):
-            await PublicDialer(OPEN, Names()).dial("a1", parse_host_port(f"127.0.0.1:{free.getsockname()[1]}"))
+            await PublicDialer(OPEN, FakeResolver()).dial("a1", parse_host_port(f"127.0.0.1:{free.getsockname()[1]}"))
     with pytest.raises(NameNotResolved):
-        await PublicDialer(OPEN, Names()).dial("a1", parse_host_port("nobody.example:80"))
+        await PublicDialer(OPEN, FakeResolver()).dial("a1", parse_host_port("nobody.example:80"))
     with pytest.raises(HostUnreachable):
-        await PublicDialer(OPEN, Names({"empty.example": []})).dial("a1", parse_host_port("empty.example:80"))
+        await PublicDialer(OPEN, FakeResolver({"empty.example": []})).dial("a1", parse_host_port("empty.example:80"))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ async def test_nobody_listens_and_nobody_is_known() -> None:
 async def test_the_policy_is_asked_before_any_name_server(
     policy: EgressPolicy, authority: str, problem: type[EgressProblem]
 ) -> None:
-    names = Names()
+    names = FakeResolver()
     with pytest.raises(problem):
         await PublicDialer(policy, names).dial("a1", parse_host_port(authority))
     assert not names.asked
@@ -164,11 +164,11 @@ async def test_the_public_address_of_this_machine_is_refused_unless_opened() -> 
     def own(address: Address) -> bool:
         return str(address) == "8.8.4.4"
 
-    names = Names({"us.example": ["8.8.4.4"]})
+    names = FakeResolver({"us.example": ["8.8.4.4"]})
     with pytest.raises(AddressRefused):
         await PublicDialer(EgressPolicy(), names, is_own=own).dial("a1", parse_host_port("us.example:80"))
     async with serving(greet) as port:
-        opened = PublicDialer(OPEN, Names({"us.example": ["127.0.0.1"]}), is_own=lambda _: True)
+        opened = PublicDialer(OPEN, FakeResolver({"us.example": ["127.0.0.1"]}), is_own=lambda _: True)
         assert await dialled(opened, f"us.example:{port}") == b"hi"
 
 
@@ -187,19 +187,19 @@ async def test_of_very_many_answers_all_are_judged_and_a_few_are_tried() -> None
         return False
 
     with pytest.raises(AddressRefused):
-        await PublicDialer(OPEN, Names({"many.example": [*many, "10.0.0.1"]}), is_own=own).dial(
+        await PublicDialer(OPEN, FakeResolver({"many.example": [*many, "10.0.0.1"]}), is_own=own).dial(
             "a1", parse_host_port("many.example:9")
         )
     assert not asked
     with pytest.raises(HostUnreachable):
-        await PublicDialer(OPEN, Names({"many.example": many}), is_own=own).dial(
+        await PublicDialer(OPEN, FakeResolver({"many.example": many}), is_own=own).dial(
             "a1", parse_host_port("many.example:9")
         )
     assert len(asked) == 8
 
 
 async def test_a_name_that_the_operator_placed_is_not_asked_for() -> None:
-    names = Names({"api.example": ["8.8.8.8"]})
+    names = FakeResolver({"api.example": ["8.8.8.8"]})
     async with serving(greet) as port:
         placed = EgressPolicy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
         assert await dialled(PublicDialer(placed, names), "api.example:443") == b"hi"
@@ -210,7 +210,7 @@ async def test_a_name_that_the_operator_placed_is_not_asked_for() -> None:
 
 
 async def test_a_place_covers_its_name_alone() -> None:
-    names = Names({"below.api.example": ["127.0.0.66"]})
+    names = FakeResolver({"below.api.example": ["127.0.0.66"]})
     async with watched() as (port, came):
         placed = EgressPolicy(allow_private=OPEN.allow_private, hosts={"api.example": (ip_address("127.0.0.1"), port)})
         with pytest.raises(HostUnreachable):
@@ -225,12 +225,12 @@ async def test_a_place_opens_nothing_by_itself() -> None:
     async with watched() as (port, came):
         place = {"api.example": (ip_address("127.0.0.1"), port)}
         with pytest.raises(AddressRefused):
-            await PublicDialer(EgressPolicy(hosts=place), Names()).dial("a1", parse_host_port("api.example:443"))
+            await PublicDialer(EgressPolicy(hosts=place), FakeResolver()).dial("a1", parse_host_port("api.example:443"))
         opened = EgressPolicy(allow_private=OPEN.allow_private, hosts=place, deny_hosts=["example"])
         with pytest.raises(HostRefused):
-            await PublicDialer(opened, Names()).dial("a1", parse_host_port("api.example:443"))
+            await PublicDialer(opened, FakeResolver()).dial("a1", parse_host_port("api.example:443"))
         with pytest.raises(PortRefused):
-            await PublicDialer(EgressPolicy(allow_private=OPEN.allow_private, hosts=place), Names()).dial(
+            await PublicDialer(EgressPolicy(allow_private=OPEN.allow_private, hosts=place), FakeResolver()).dial(
                 "a1", parse_host_port("api.example:25")
             )
         assert not came

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -13,7 +14,7 @@ from roost.net.dialer import PublicDialer
 from roost.net.errors import AddressRefused, EgressProblem, HostRefused, HostUnreachable, InvalidTarget, PortRefused
 from roost.net.guarded_transport import GuardedTransport
 from roost.net.policy import EgressPolicy
-from tests.net.loopback import OPEN, Names, Origin, serving
+from tests.net.loopback import OPEN, FakeResolver, OriginServer, serving
 from tests.net.test_dialer import silent, watched
 from tests.platforms.tls import Authority
 
@@ -21,11 +22,11 @@ from tests.platforms.tls import Authority
 @asynccontextmanager
 async def guarded(
     policy: EgressPolicy = OPEN,
-    names: Mapping[str, Sequence[str]] | Names | None = None,
+    names: Mapping[str, Sequence[str]] | FakeResolver | None = None,
     trust: ssl.SSLContext | None = None,
-    **options: bool,
+    **options: Any,
 ) -> AsyncIterator[httpx.AsyncClient]:
-    resolver = names if isinstance(names, Names) else Names(names)
+    resolver = names if isinstance(names, FakeResolver) else FakeResolver(names)
     transport = GuardedTransport(PublicDialer(policy, resolver), "a1", trust or ssl.create_default_context())
     async with httpx.AsyncClient(transport=transport, **options) as client:
         yield client
@@ -67,7 +68,7 @@ async def test_malformed_urls_are_refused(url: str) -> None:
 
 
 async def test_a_request_goes_to_the_address_under_the_name() -> None:
-    origin = Origin()
+    origin = OriginServer()
     async with serving(origin) as port, guarded(names={"x.example": ["127.0.0.1"]}) as client:
         answer = await client.post(f"http://x.example:{port}/a?b=1", content=b"body")
         assert answer.text == "hello"
@@ -77,9 +78,9 @@ async def test_a_request_goes_to_the_address_under_the_name() -> None:
 
 
 async def test_a_name_that_changes_its_answer_is_judged_at_every_request() -> None:
-    names = Names({"x.example": ["127.0.0.1"]})
+    names = FakeResolver({"x.example": ["127.0.0.1"]})
     only = EgressPolicy(allow_private=[ip_network("127.0.0.1/32")])
-    keeps = Origin(reply=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    keeps = OriginServer(reply=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     async with serving(keeps) as port, guarded(only, names) as client:
         await client.get(f"http://x.example:{port}/")
         names.names["x.example"] = ["127.0.0.2"]
@@ -90,7 +91,7 @@ async def test_a_name_that_changes_its_answer_is_judged_at_every_request() -> No
 
 async def test_every_hop_of_a_redirect_is_judged() -> None:
     async with watched() as (inner, came):
-        away = Origin(
+        away = OriginServer(
             reply=b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/\r\nContent-Length: 0\r\n\r\n" % inner
         )
         only = EgressPolicy(allow_private=[ip_network("127.0.0.1/32")])
@@ -102,7 +103,7 @@ async def test_every_hop_of_a_redirect_is_judged() -> None:
 
 
 async def test_the_next_address_is_tried_and_the_body_sent_again() -> None:
-    origin = Origin()
+    origin = OriginServer()
     async with serving(origin) as port, guarded(names={"x.example": ["127.0.0.66", "127.0.0.1"]}) as client:
         assert (await client.post(f"http://x.example:{port}/", content=b"body")).text == "hello"
     assert origin.bodies == [b"body"]
@@ -118,7 +119,7 @@ async def test_silent_host_ends_in_time_without_its_address() -> None:
 
 
 async def test_a_place_of_the_operators_has_its_own_port() -> None:
-    origin = Origin()
+    origin = OriginServer()
     async with serving(origin) as port:
         policy = EgressPolicy(allow_private=OPEN.allow_private, hosts={"x.example": (ip_address("127.0.0.1"), port)})
         async with guarded(policy) as client:

@@ -71,11 +71,11 @@ async def test_one_agent_whose_names_hang_does_not_keep_others_waiting() -> None
                 await resolver.resolve("bad", "fast.example")
         finally:
             release.set()
-        resumed = await patiently(resolver, "bad", "fast.example")
+        resumed = await resolve_with_retries(resolver, "bad", "fast.example")
         assert resumed == [ip_address("1.1.1.1")]
 
 
-async def patiently(resolver: SystemResolver, agent_id: str, host: str) -> Any:
+async def resolve_with_retries(resolver: SystemResolver, agent_id: str, host: str) -> Any:
     async with asyncio.timeout(10):
         while True:
             try:

@@ -19,7 +19,7 @@ SIZES = [
 FULL_AND_ONE = 1024 * 4 * CHUNK + 1
 """The first size of the newest profile with a second level of nodes."""
 _NAME = 200
-Names = Mapping[str, int]
+FolderNames = Mapping[str, int]
 
 
 def content(size: int) -> Iterator[bytes]:
@@ -35,16 +35,16 @@ def file(profile: ImportProfile, size: int) -> DagTree:
     return importer.finish()
 
 
-def entries(profile: ImportProfile, names: Names) -> list[DirectoryEntry]:
+def entries(profile: ImportProfile, names: FolderNames) -> list[DirectoryEntry]:
     files = {size: file(profile, size) for size in set(names.values())}
     return [DirectoryEntry(name, files[size].cid, size, files[size].tsize) for name, size in names.items()]
 
 
-def folder_cid(profile: ImportProfile, names: Names) -> Cid:
+def folder_cid(profile: ImportProfile, names: FolderNames) -> Cid:
     return build_folder(profile, entries(profile, names)).cid
 
 
-def names_beside_the_threshold(profile: ImportProfile, by: int) -> Names:
+def names_around_the_threshold(profile: ImportProfile, by: int) -> FolderNames:
     """A folder that is `by` bytes larger than the largest one that is not sharded."""
     count = SHARD_ABOVE // _weight(profile, _names(1, 0)) - 1
     longer = SHARD_ABOVE + by - _weight(profile, _names(count, 0))
@@ -53,13 +53,13 @@ def names_beside_the_threshold(profile: ImportProfile, by: int) -> Names:
     return names
 
 
-def _names(count: int, longer: int) -> Names:
+def _names(count: int, longer: int) -> FolderNames:
     """So many names, `longer` bytes longer together than they have to be."""
     each, rest = divmod(longer, count)
     return {f"{n:05}".ljust(_NAME + each + (n < rest), "n"): n % 3 for n in range(count)}
 
 
-def _weight(profile: ImportProfile, names: Names) -> int:
+def _weight(profile: ImportProfile, names: FolderNames) -> int:
     """What decides whether a folder is sharded: the bytes of its block, or of its names and CIDs."""
     found = entries(profile, names)
     if profile.shard_by_block:
@@ -70,5 +70,5 @@ def _weight(profile: ImportProfile, names: Names) -> int:
 
 
 FOLDERS = [
-    (profile, names_beside_the_threshold(profile, by)) for profile in (V0, V1, UNIXFS_V1_2025) for by in (-1, 0, 1)
+    (profile, names_around_the_threshold(profile, by)) for profile in (V0, V1, UNIXFS_V1_2025) for by in (-1, 0, 1)
 ]

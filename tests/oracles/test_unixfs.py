@@ -14,8 +14,8 @@ import pytest
 
 from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.content.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
-from tests.oracles.cases import FOLDERS, FULL_AND_ONE, PATTERN, SIZES, Names, content, file, folder_cid
-from tests.oracles.cases import names_beside_the_threshold as beside
+from tests.oracles.cases import FOLDERS, FULL_AND_ONE, PATTERN, SIZES, FolderNames, content, file, folder_cid
+from tests.oracles.cases import names_around_the_threshold as beside
 from tests.support import node
 
 HERE = Path(__file__).parent
@@ -66,7 +66,7 @@ def test_of_another_hasher_of_folders(profile: ImportProfile, by: int, tmp_path:
 
 @OLD_AND_PLAIN
 def test_of_folders_in_folders(profile: ImportProfile, tmp_path: Path) -> None:
-    inner: Names = {"größe.txt": 262_145, "empty": 0}
+    inner: FolderNames = {"größe.txt": 262_145, "empty": 0}
     _write_folder(tmp_path / "outer" / "inner", inner)
     _write(tmp_path / "outer" / "zero", 0)
     inside, zero = build_folder(profile, [_entry(profile, *one) for one in inner.items()]), file(profile, 0)
@@ -91,7 +91,7 @@ def _write(path: Path, size: int) -> Path:
     return path
 
 
-def _write_folder(path: Path, names: Names) -> Path:
+def _write_folder(path: Path, names: FolderNames) -> Path:
     path.mkdir(parents=True)
     for name, size in names.items():
         _write(path / name, size)

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tests.platforms.standin import Standin, arrived, fields
+from tests.platforms.standin import FakePlatform, arrived, fields
 
 BOT_ID = "110000000000000001"
 BOT = {"id": BOT_ID, "username": "roost", "discriminator": "0", "global_name": None, "avatar": None, "bot": True}
@@ -24,7 +24,7 @@ _DISPATCH, _HEARTBEAT, _IDENTIFY, _RESUME, _HELLO, _ACK = 0, 1, 2, 6, 10, 11
 
 
 @dataclass
-class Discord(Standin):
+class Discord(FakePlatform):
     """identified: the tokens that gateway connections came with."""
 
     hosts: ClassVar = ("discord.com", "gateway.discord.gg")

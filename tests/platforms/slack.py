@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tests.platforms.standin import Standin, arrived, fields
+from tests.platforms.standin import FakePlatform, arrived, fields
 
 TEAM, APP, BOT, BOT_USER = "T0ROOST01", "A0ROOST01", "B0ROOST01", "U0ROOSTBOT"
 
 
 @dataclass
-class Slack(Standin):
+class Slack(FakePlatform):
     """acknowledged: the envelopes that the bot confirmed."""
 
     hosts: ClassVar = ("slack.com", "wss-primary.slack.com")

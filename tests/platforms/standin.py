@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl
 
@@ -27,7 +28,7 @@ from tests.platforms.tls import Authority
 
 
 @dataclass
-class Standin:
+class FakePlatform:
     """What all stand-ins keep. A user is known by an id; each has one private conversation with the bot.
 
     asked: every call by name, in order. refused: calls whose token was wrong. posted: the bot's messages as they stand
@@ -44,6 +45,10 @@ class Standin:
     def app(self) -> ASGIApp:
         raise NotImplementedError
 
+    def say(self, user: str, text: str) -> None:
+        """Send the bot a message of the user."""
+        raise NotImplementedError
+
     def said(self, user: str) -> str:
         """All that the bot has said to the user and not taken back."""
         return "\n".join(list(self.posted[self.conversation(user)].values()))
@@ -53,13 +58,13 @@ class Standin:
 
 
 @dataclass
-class Platforms:
+class FakePlatforms:
     """strangers: hosts that were asked for here and are nobody's."""
 
     port: int
     plain_port: int
     authority: Authority
-    standins: tuple[Standin, ...]
+    standins: tuple[FakePlatform, ...]
     strangers: list[str] = field(default_factory=list)
 
     @property
@@ -85,10 +90,10 @@ class Platforms:
 
 
 @contextmanager
-def standing_in(*standins: Standin) -> Iterator[Platforms]:
+def serve_platforms(*standins: FakePlatform) -> Iterator[FakePlatforms]:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_server(("127.0.0.1", 0)) as plain:
         ports = (listener.getsockname()[1], plain.getsockname()[1])
-        platforms = Platforms(*ports, Authority("stand-ins of platforms"), standins)
+        platforms = FakePlatforms(*ports, Authority("stand-ins of platforms"), standins)
         tls = platforms.authority.server(*(host for standin in standins for host in standin.hosts))
         with _serving(platforms, listener, tls), _serving(platforms, plain, None):
             yield platforms
@@ -118,6 +123,12 @@ async def arrived(inbox: list[Mapping[str, Any]], after: int, seconds: float) ->
     return len(inbox) > after
 
 
+def _decode_part(part: Message) -> str:
+    content = part.get_payload(decode=True)
+    assert isinstance(content, bytes)
+    return content.decode()
+
+
 async def fields(request: Request) -> dict[str, Any]:
     """The parameters of a call, however they were sent."""
     kind, body = request.headers.get("content-type", ""), await request.body()
@@ -128,5 +139,5 @@ async def fields(request: Request) -> dict[str, Any]:
     if kind.startswith("multipart/"):
         parts = email.message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).walk()
         named = ((part.get_param("name", header="content-disposition"), part) for part in parts)
-        return {**asked, **{str(name): part.get_payload(decode=True).decode() for name, part in named if name}}
+        return {**asked, **{str(name): _decode_part(part) for name, part in named if name}}
     return {**asked, **dict(parse_qsl(body.decode()))}

@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.platforms.standin import Standin, arrived, fields
+from tests.platforms.standin import FakePlatform, arrived, fields
 
 BOT = {"id": 7000000001, "is_bot": True, "first_name": "Roost", "username": "roost_standin_bot"}
 _LONGEST_POLL = 2.0  # seconds; the real one waits as long as it is told
 
 
 @dataclass
-class Telegram(Standin):
+class Telegram(FakePlatform):
     hosts: ClassVar = ("api.telegram.org",)
     token: str = "7000000001:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
 

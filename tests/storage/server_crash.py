@@ -58,7 +58,7 @@ def content_of(name: str) -> bytes:
 
 
 @dataclass
-class Known:
+class AcknowledgedFiles:
     """Responses to clients by the names of files, which determine the content. `unsure`: sent without a response."""
 
     key: str
@@ -74,10 +74,10 @@ class Known:
     resumed: int = 0
 
 
-class Clients:
+class CrashClients:
     """Clients of one server until it is killed."""
 
-    def __init__(self, port: int, known: Known, chance: random.Random, mark: int) -> None:
+    def __init__(self, port: int, known: AcknowledgedFiles, chance: random.Random, mark: int) -> None:
         self._known, self._chance, self._mark, self._count = known, chance, mark, 0
         self._before = known.acknowledged
         self.over = False
@@ -239,13 +239,13 @@ def _good(answer: httpx.Response) -> Any:
     return answer.json()
 
 
-class Servers:
+class ServerProcesses:
     """Consecutive servers of one data folder, each in its own process."""
 
     def __init__(self, folder: Path, database: str | None, *, is_isolated: bool = False) -> None:
         """`is_isolated`: agents run in real containers."""
         self.folder = folder
-        self.environment = {"ROOST_DATABASE_URL": database} if database else {}
+        self.environment: dict[str, Any] = {"ROOST_DATABASE_URL": database} if database else {}
         self._is_isolated = is_isolated
 
     def start(self, first: Callable[[RunningServer], Awaitable[Any]] | None = None) -> tuple[int, Any]:
@@ -288,8 +288,10 @@ async def prepare(server: RunningServer) -> dict[str, Any]:
     return {"key": key, "gateway": rows[0]["domain"], "pinnable": files}
 
 
-async def run_server_once(port: int, known: Known, chance: random.Random, mark: int, kill: Callable[[], None]) -> None:
-    clients = Clients(port, known, chance, mark)
+async def run_server_once(
+    port: int, known: AcknowledgedFiles, chance: random.Random, mark: int, kill: Callable[[], None]
+) -> None:
+    clients = CrashClients(port, known, chance, mark)
     await clients.check()
     working = asyncio.create_task(clients.work())
     enough = asyncio.create_task(clients.done(chance.randrange(8)))
@@ -302,9 +304,9 @@ async def run_server_once(port: int, known: Known, chance: random.Random, mark: 
     await clients.close()
 
 
-async def last_look(port: int, known: Known) -> None:
+async def check_acknowledged(port: int, known: AcknowledgedFiles) -> None:
     """Check that acknowledged pins become files, and that all files are complete."""
-    clients = Clients(port, known, random.Random(0), -1)
+    clients = CrashClients(port, known, random.Random(0), -1)
     async with asyncio.timeout(60):
         await clients.check()
         while known.pinned:
@@ -354,7 +356,7 @@ def _rows(connection: Connection) -> tuple[set[str], set[str], set[str], dict[st
 
 def main(folder: Path, rounds: int, seed: int, database: str | None = None) -> None:
     chance = random.Random(seed)
-    servers = Servers(folder, database)
+    servers = ServerProcesses(folder, database)
 
     def examined() -> None:
         child = forked(lambda: asyncio.run(examine(folder, database)))
@@ -362,7 +364,7 @@ def main(folder: Path, rounds: int, seed: int, database: str | None = None) -> N
 
     child, said = servers.start(prepare)
     servers.kill(child)
-    known = Known(**said)
+    known = AcknowledgedFiles(**said)
     for number in range(rounds):
         if number % EXAMINE_EVERY == EXAMINE_EVERY - 1:
             examined()
@@ -372,7 +374,7 @@ def main(folder: Path, rounds: int, seed: int, database: str | None = None) -> N
         print(f"round {number}", file=sys.stderr)
         asyncio.run(run_server_once(port, known, chance, number, lambda child=child: servers.kill(child)))
     child, port = servers.start()
-    asyncio.run(last_look(port, known))
+    asyncio.run(check_acknowledged(port, known))
     servers.kill(child)
     examined()
     print(known.acknowledged, known.resumed)

@@ -18,7 +18,7 @@ from tests.support.server import running
 
 
 @dataclass(frozen=True)
-class Process:
+class StorageServerProcess:
     pid: int
     port: int
     keys: Sequence[str]
@@ -30,13 +30,13 @@ class Process:
 
 
 @contextmanager
-def server_process(folder: Path) -> Iterator[Process]:
+def server_process(folder: Path) -> Iterator[StorageServerProcess]:
     argv = [sys.executable, "-m", "tests.storage.server_process", str(folder)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:
         said = json.loads(process.stdout.readline())
-        yield Process(process.pid, **said)
+        yield StorageServerProcess(process.pid, **said)
     finally:
         process.kill()
         process.wait()

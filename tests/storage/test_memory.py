@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
-from tests.storage.server_process import Process, server_process
+from tests.storage.server_process import StorageServerProcess, server_process
 
 MIB = 1024**2
 SIZE, PIECE = 32 * MIB, 128 * 1024
@@ -21,17 +21,17 @@ END = b"\r\n--edge--\r\n"
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Process]:
+def server(tmp_path: Path) -> Iterator[StorageServerProcess]:
     with server_process(tmp_path / "data") as process:
         yield process
 
 
-def memory(process: Process, field: str) -> int:
+def memory(process: StorageServerProcess, field: str) -> int:
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
 
 
-def client(process: Process) -> httpx.Client:
+def client(process: StorageServerProcess) -> httpx.Client:
     headers = {"Host": f"uploads.localhost:{process.port}", "Authorization": f"Bearer {process.key}"}
     return httpx.Client(base_url=f"http://127.0.0.1:{process.port}", headers=headers, timeout=60, trust_env=False)
 
@@ -39,7 +39,9 @@ def client(process: Process) -> httpx.Client:
 class Upload:
     """Upload whose head was sent; `pieces` are still to be sent."""
 
-    def __init__(self, process: Process, request: str, headers: str, before: bytes, after: bytes, mark: int) -> None:
+    def __init__(
+        self, process: StorageServerProcess, request: str, headers: str, before: bytes, after: bytes, mark: int
+    ) -> None:
         self.socket = socket.create_connection(("127.0.0.1", process.port), timeout=60)
         length = len(before) + SIZE + len(after)
         head = f"{request} HTTP/1.1\r\nHost: uploads.localhost:{process.port}\r\nConnection: close\r\n{headers}\r\n"
@@ -53,12 +55,12 @@ class Upload:
         return int(answer.split()[1])
 
 
-def form(process: Process, mark: int) -> Upload:
+def form(process: StorageServerProcess, mark: int) -> Upload:
     headers = f"Authorization: Bearer {process.key}\r\nContent-Type: multipart/form-data; boundary=edge"
     return Upload(process, "POST /v3/files", headers, HEAD, END, mark)
 
 
-def part(process: Process, mark: int) -> Upload:
+def part(process: StorageServerProcess, mark: int) -> Upload:
     with client(process) as api:
         begun = api.post("/v3/files", headers={"Upload-Length": str(SIZE)})
     assert begun.status_code == 201, begun.text
@@ -66,7 +68,7 @@ def part(process: Process, mark: int) -> Upload:
     return Upload(process, f"PATCH {urlsplit(begun.headers['Location']).path}", headers, b"", b"", mark)
 
 
-def test_uploads_side_by_side_take_little_memory(server: Process) -> None:
+def test_uploads_side_by_side_take_little_memory(server: StorageServerProcess) -> None:
     with client(server) as api:
         assert api.post("/v3/files", files={"file": ("a.bin", b"warm")}).status_code == 200
     idle = memory(server, "VmRSS")

@@ -124,7 +124,7 @@ async def a_swap_ended(services: ServiceSet) -> Act:
     return lambda: services.swaps.delete(services.tenant, PRIVATE, one.cid)
 
 
-async def a_pin_asked_for(services: ServiceSet) -> Act:
+async def a_pin_added(services: ServiceSet) -> Act:
     cid = (await services.env.file(b"pinned")).cid
     return lambda: services.pins.add(services.tenant, PinRequest(cid))
 
@@ -189,7 +189,7 @@ ACTS: Mapping[Prepare, type[Exception] | None] = {
     a_token_made: AccessControlLimitReached,
     a_swap_made: None,
     a_swap_ended: SwapNotFound,
-    a_pin_asked_for: TooManyPins,
+    a_pin_added: TooManyPins,
     a_pin_taken_back: PinNotFound,
     a_pin_let_go: PinNotFound,
     a_pin_renewed: PinNotFound,

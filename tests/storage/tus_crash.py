@@ -35,7 +35,7 @@ LIMIT = 1 << 30
 
 
 @dataclass
-class Known:
+class AcknowledgedUpload:
     """What the server acknowledged to the client of one upload."""
 
     file_id: str
@@ -60,7 +60,7 @@ class CrashEnv:
         self.tenant_id = self.db.run(lambda connection: tenants.ensure_tenant(connection, "a").id)
 
 
-async def check(place: CrashEnv, known: Sequence[Known]) -> None:
+async def check(place: CrashEnv, known: Sequence[AcknowledgedUpload]) -> None:
     """Check that acknowledged bytes are stored: all bytes of a file, the offset of an upload."""
     scope = ContentScope(ContentNetwork.PRIVATE, place.tenant_id)
     for one in known:
@@ -73,19 +73,23 @@ async def check(place: CrashEnv, known: Sequence[Known]) -> None:
             assert b"".join([piece async for piece in reader.stream_file(scope, found)]) == one.content, "other bytes"
 
 
-async def work(place: CrashEnv, say: Callable[[str], None], chance: random.Random, known: Sequence[Known]) -> None:
+async def work(
+    place: CrashEnv, say: Callable[[str], None], chance: random.Random, known: Sequence[AcknowledgedUpload]
+) -> None:
     for one in [one for one in known if one.cid is None]:
-        await go_on(place, say, chance, one)
+        await continue_upload(place, say, chance, one)
     while True:
         profile = chance.choice(list(PROFILES))
         size = chance.choice([1, 262_144, 1_048_576, 2_500_000])
         opening = NewTusUpload(place.tenant_id, ids.new_id(), size, {"filename": "a", "cid_version": profile})
         transfer, token = await place.transfers.begin(opening)
         say(f"begun {transfer.file_id} {token} {size}")
-        await go_on(place, say, chance, Known(transfer.file_id, token, size))
+        await continue_upload(place, say, chance, AcknowledgedUpload(transfer.file_id, token, size))
 
 
-async def go_on(place: CrashEnv, say: Callable[[str], None], chance: random.Random, one: Known) -> None:
+async def continue_upload(
+    place: CrashEnv, say: Callable[[str], None], chance: random.Random, one: AcknowledgedUpload
+) -> None:
     transfer = await place.transfers.find(one.file_id, one.token)
     while transfer.cid is None:
         part = one.content[transfer.offset : transfer.offset + chance.choice([1, 70_000, 400_000, 1_100_000])]
@@ -98,7 +102,7 @@ async def pieces(part: bytes) -> AsyncIterator[bytes]:
         yield part[at : at + 65_536]
 
 
-def run_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> None:
+def run_round(folder: Path, chance: random.Random, known: dict[str, AcknowledgedUpload]) -> None:
     ours, theirs = os.pipe()
     seed = chance.random()
 
@@ -127,10 +131,10 @@ def run_round(folder: Path, chance: random.Random, known: dict[str, Known]) -> N
         read_reports(known, line.split())
 
 
-def read_reports(known: dict[str, Known], words: Sequence[str]) -> None:
+def read_reports(known: dict[str, AcknowledgedUpload], words: Sequence[str]) -> None:
     match words:
         case ["begun", file_id, token, size]:
-            known[file_id] = Known(file_id, token, int(size))
+            known[file_id] = AcknowledgedUpload(file_id, token, int(size))
         case ["told", file_id, offset, *cid]:
             known[file_id].offset = int(offset)
             known[file_id].cid = cid[0] if cid else None
@@ -138,11 +142,11 @@ def read_reports(known: dict[str, Known], words: Sequence[str]) -> None:
             raise AssertionError(words)
 
 
-async def finish(place: CrashEnv, known: Sequence[Known]) -> None:
+async def finish(place: CrashEnv, known: Sequence[AcknowledgedUpload]) -> None:
     """Finish all uploads, and check that no drafts are left."""
     chance = random.Random()
     for one in known:
-        await go_on(place, lambda _: None, chance, one)
+        await continue_upload(place, lambda _: None, chance, one)
     await check(place, known)
     for one in known:
         await place.transfers.terminate(one.file_id, one.token)
@@ -151,7 +155,7 @@ async def finish(place: CrashEnv, known: Sequence[Known]) -> None:
 def main(folder: Path, rounds: int, seed: int) -> None:
     assert os.waitpid(forked(lambda: upgrade_database(Database(f"sqlite:///{folder / 'roost.db'}"))), 0)[1] == 0
     chance = random.Random(seed)
-    known: dict[str, Known] = {}
+    known: dict[str, AcknowledgedUpload] = {}
     resumed = 0
     for _ in range(rounds):
         resumed += any(one.cid is None for one in known.values())

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.platforms.tls import Authority
 from tests.support.debian_root import debian_command
@@ -35,7 +36,7 @@ class AcmeServer:
     _management: str
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         """The settings of a server that gets its certificates here."""
         return {
             "ROOST_TLS": "true",

@@ -125,7 +125,7 @@ def postgres_copy(server: str, template: str) -> Iterator[str]:
 
 def _administer(server: str, statement: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(statement)
+        connection.execute(statement.encode())
 
 
 def in_memory() -> str | None:

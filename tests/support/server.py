@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from inspect import iscoroutine
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,8 @@ async def running(
 async def _end_as_a_process(roost: app.RoostServer, started: set[asyncio.Task[Any]]) -> None:
     """End tasks, sockets and connections of a server, as its process would; nothing is stopped cleanly."""
     package = str(Path(app.__file__).parents[1])
-    own = [task for task in started if task.get_coro().cr_code.co_filename.startswith(package)]
+    coroutines = {task: task.get_coro() for task in started}
+    own = [task for task, one in coroutines.items() if iscoroutine(one) and one.cr_code.co_filename.startswith(package)]
     for task in own:
         task.cancel()
     await asyncio.gather(*own, return_exceptions=True)

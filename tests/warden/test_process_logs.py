@@ -119,6 +119,7 @@ def test_a_follower_gets_its_lines_until_it_lags(tmp_path: Path) -> None:
         logs.get_log("loud").add_lines(*[b"x"] * 300)
         return await other.take_lines()
 
-    assert [line[1:] for line in EventLoop(pytest.fail).run(follow())] == [("quiet", "psst")]
+    loop = EventLoop(lambda error: pytest.fail(str(error)))
+    assert [line[1:] for line in loop.run(follow())] == [("quiet", "psst")]
     assert lagged == ["slow"]
     assert logs.followers == {other}

@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_a_repeated_apply_restores_the_modes_of_folders(tmp_path: Path, monkeypa
         (root / name).chmod(mode)
     rename, renamed = os.rename, list[object]()
 
-    def rename_once(*arguments: object, **folders: int) -> None:
+    def rename_once(*arguments: Any, **folders: int) -> None:
         if renamed:
             raise Killed
         renamed.append(rename(*arguments, **folders))

@@ -142,7 +142,7 @@ def test_accepted_trees_are_written_and_found_again(make: Make, tmp_path: Path) 
             database=None,
             derandomize=True,
             phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=list[HealthCheck](HealthCheck),  # pyright: ignore[reportArgumentType] - its metaclass is untyped
         )
         @given(trees)
         def check(tree: list[Item]) -> None:

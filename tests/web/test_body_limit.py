@@ -11,8 +11,9 @@ from roost.web import errors
 from roost.web.body_budget import BodyBudget
 from roost.web.body_limit import BodyLimitMiddleware
 from roost.web.json_tokens import VALUES_LIMIT
+from roost.web.request_address import RequestAddress
 from roost.web.url_rule import BodyLimit, ErrorForm, UrlRule
-from tests.http.asgi import Sent, call
+from tests.http.asgi import MANAGEMENT, Sent, call
 
 SMALL = BodyLimit(size=10)
 
@@ -33,7 +34,7 @@ def limited(limit: BodyLimit, app: Any = counted) -> Any:
     """The application behind the middleware, at a path with that limit."""
 
     async def routed(scope: Any, receive: Any, send: Any) -> None:
-        state = {"url_rule": UrlRule(body=limit)}
+        state = {"address": RequestAddress(UrlRule(body=limit), MANAGEMENT)}
         await BodyLimitMiddleware(app)({**scope, "state": state}, receive, send)
 
     return routed
@@ -99,7 +100,7 @@ async def test_bodies_that_are_not_coded_may_say_so() -> None:
     assert (await post(BodyLimitMiddleware(counted), b"x", headers=identity)).status == 200
 
 
-async def dripping(app: Any, parts: AsyncIterator[bytes]) -> Sent:
+async def send_slowly(app: Any, parts: AsyncIterator[bytes]) -> Sent:
     sent = Sent()
 
     async def receive() -> dict[str, Any]:
@@ -121,7 +122,7 @@ async def test_a_body_that_drips_is_cut_off() -> None:
 
     app = limited(BodyLimit(grace=0.1, rate=1000))
     async with asyncio.timeout(10):
-        sent = await dripping(app, drip())
+        sent = await send_slowly(app, drip())
     assert sent.status == 408
     assert json.loads(sent.body) == {"error": "Request timeout"}
 
@@ -133,11 +134,11 @@ async def test_a_body_that_never_comes_is_cut_off(allowance: BodyLimit) -> None:
         yield b""
 
     async with asyncio.timeout(10):
-        sent = await dripping(limited(allowance), nothing())
+        sent = await send_slowly(limited(allowance), nothing())
     assert sent.status == 408
 
 
-class Anything(BaseModel):
+class AnyBody(BaseModel):
     value: Any
 
 
@@ -146,7 +147,7 @@ def framework() -> Any:
     errors.install_error_handlers(app)
 
     @app.post("/v0/x")
-    async def take(body: Anything) -> str:
+    async def take(body: AnyBody) -> str:
         return json.dumps(body.value)[:10]
 
     return BodyLimitMiddleware(app)
@@ -214,7 +215,8 @@ async def test_bodies_held_at_once_are_shared_fairly() -> None:
     middleware = BodyLimitMiddleware(app, BodyBudget(total=20))
 
     async def send(tenant: str, size: int, limit: BodyLimit = BodyLimit()) -> Sent:  # noqa: B008 - frozen
-        state = {"url_rule": UrlRule(errors=ErrorForm.STORAGE, body=limit), "body_owner": tenant}
+        address = RequestAddress(UrlRule(errors=ErrorForm.STORAGE, body=limit), MANAGEMENT)
+        state = {"address": address, "body_owner": tenant}
         return await call(middleware, "/x", method="POST", headers=length(size), body=[b"x" * size], state=state)
 
     async def hold(tenant: str, size: int) -> asyncio.Task[Sent]:

@@ -12,7 +12,7 @@ from roost.web.schemas import Text
 from tests.http.asgi import Sent, call, routed
 
 
-class Named(BaseModel):
+class NamedBody(BaseModel):
     name: str = Field(max_length=5)
     nick: Annotated[Text, Field(min_length=1, max_length=2)] = "n"
     tags: Annotated[Sequence[Text], Field(max_length=2)] = ()
@@ -26,7 +26,7 @@ def application(error: Exception | None = None) -> FastAPI:
     errors.install_error_handlers(app)
 
     @app.post("/v0/things")
-    async def make(body: Named) -> str:
+    async def make(body: NamedBody) -> str:
         return body.name
 
     @app.get("/v0/things")

@@ -17,12 +17,12 @@ JSON = st.recursive(
 )
 
 
-def signs(value: Any) -> int:
+def count_signs(value: Any) -> int:
     """Commas and opening brackets that JSON of this has outside of its texts."""
     if not isinstance(value, list | dict):
         return 0
     inner: list[Any] = list(value.values() if isinstance(value, dict) else value)
-    return max(1, len(inner)) + sum(signs(one) for one in inner)
+    return max(1, len(inner)) + sum(count_signs(one) for one in inner)
 
 
 def counted(body: bytes, size: int) -> int:
@@ -35,7 +35,7 @@ def counted(body: bytes, size: int) -> int:
 @given(JSON, st.integers(1, 9), st.booleans())
 @example({'\\"': ["\\", '"', "[,{"]}, 1, True)
 def test_any_json_in_any_pieces(value: Any, size: int, is_ascii: bool) -> None:
-    assert counted(json.dumps(value, ensure_ascii=is_ascii).encode(), size) == signs(value)
+    assert counted(json.dumps(value, ensure_ascii=is_ascii).encode(), size) == count_signs(value)
 
 
 @pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])

@@ -13,8 +13,10 @@ from roost.core.problem import NotFound
 from roost.http.stack.url_map import CONTENT
 from roost.web import errors
 from roost.web.access_log import AccessRecord, write_access_log
+from roost.web.request_address import HostAddress, RequestAddress
 from roost.web.request_context import RequestContextMiddleware
-from tests.http.asgi import call, routed
+from roost.web.url_rule import HostKind, UrlRule
+from tests.http.asgi import MANAGEMENT, call, routed
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
@@ -45,7 +47,8 @@ async def test_security_headers_stand_on_every_response() -> None:
 
 
 async def test_a_domain_of_a_tenant_binds_no_name_below_it() -> None:
-    headers = (await call(RequestContextMiddleware(hello), state={"is_own_name": False})).headers
+    domain = HostAddress(HostKind.DOMAIN, "https://example.com", domain="example.com")
+    headers = (await call(RequestContextMiddleware(hello), state=routed("/", host=domain))).headers
     assert headers["strict-transport-security"] == "max-age=31536000"
     assert headers["x-content-type-options"] == "nosniff"
 
@@ -57,10 +60,13 @@ async def some_json(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"{}"})
 
 
-async def response_headers(path: str, headers: Iterable[tuple[str, str]] = (), **state: Any) -> Mapping[str, str]:
+async def response_headers(
+    path: str, headers: Iterable[tuple[str, str]] = (), rule: UrlRule | None = None
+) -> Mapping[str, str]:
     """The headers of a JSON response."""
     app = RequestContextMiddleware(some_json)
-    return (await call(app, path, headers=headers, state=routed(path) | state)).headers
+    state = routed(path) if rule is None else {"address": RequestAddress(rule, MANAGEMENT)}
+    return (await call(app, path, headers=headers, state=state)).headers
 
 
 async def test_the_storage_api_says_what_its_contract_lists() -> None:
@@ -73,7 +79,7 @@ async def test_the_storage_api_says_what_its_contract_lists() -> None:
 
 
 async def test_content_is_left_alone() -> None:
-    headers = await response_headers("/v3/application-json", url_rule=CONTENT)
+    headers = await response_headers("/v3/application-json", rule=CONTENT)
     assert (headers["content-type"], "connection" in headers) == ("application/json", False)
 
 

@@ -1,15 +1,16 @@
 """Handlers, conditions and fixture types for tests of operations."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from roost.core import clock
 from roost.work import ClaimedOperation, Operation, OperationWorker
 
-Add = Callable[..., Awaitable[Operation]]
+Add = Callable[..., Coroutine[Any, Any, Operation]]
 Start = Callable[..., Awaitable[OperationWorker]]
 LONG = 20.0
 

@@ -45,7 +45,7 @@ asyncio.run(work())
 
 
 @asynccontextmanager
-async def doomed(database_url: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def start_operation(database_url: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """Start a process that has begun the operation; kill it at the end of the test."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _WORKER, database_url, stdout=asyncio.subprocess.PIPE
@@ -60,7 +60,7 @@ async def doomed(database_url: str) -> AsyncIterator[asyncio.subprocess.Process]
         await process.communicate()
 
 
-def stop_outside_a_write(process: asyncio.subprocess.Process, database_url: str) -> None:
+def stop_between_writes(process: asyncio.subprocess.Process, database_url: str) -> None:
     """Stop the process, on SQLite at a moment when it has no write lock: stopped with it, it would stop all others."""
     os.kill(process.pid, signal.SIGSTOP)
     url = sa.make_url(database_url)
@@ -92,7 +92,7 @@ async def test_another_process_finishes_the_operation_of_a_killed_one(
     quick = await add(subject="s", payload="quick")
     begun = await add(subject="s")
     next_one = await add(subject="s")
-    async with doomed(database_url) as process:
+    async with start_operation(database_url) as process:
         process.kill()
         await process.wait()
         loop = await start({"k": handler, "note": handler})
@@ -119,8 +119,8 @@ async def test_a_process_that_slept_through_its_lease_cannot_write(
     if database.is_sqlite:  # on SQLite a starting server releases all leases, so it starts before the other
         loop = await start({"note": handler})
     added = await add()
-    async with doomed(database_url) as process:
-        stop_outside_a_write(process, database_url)
+    async with start_operation(database_url) as process:
+        stop_between_writes(process, database_url)
         if database.is_sqlite:
             loop.handle("k", handler)
         else:

@@ -2,7 +2,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-import sqlalchemy as sa
+from sqlalchemy import event
 from structlog.testing import capture_logs
 
 from roost import work
@@ -137,7 +137,7 @@ async def test_waiting_ends_after_its_timeout_or_for_a_missing_operation(start: 
 
 async def test_waiting_for_a_retry_reads_rarely(start: Start, add: Add, database: Database) -> None:
     reads: list[object] = []
-    sa.event.listen(database._reader, "begin", reads.append)
+    event.listen(database._reader, "begin", reads.append)
     loop = await start({"k": FailingHandler(ServiceUnavailable(retry_after=3600))}, retries=1)
     added = await add()
     waiting = asyncio.create_task(loop.wait(added.id, 0.5))

@@ -4,17 +4,18 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from roost.agents.chat.errors import AgentUnreachable, AnswerFailed, TooManyChats
-from roost.agents.chat.gateway_request import AnswerResponse, send_request
 from roost.agents.chat.model import ConversationMessage
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core.log import redact_credentials
 from roost.core.problem import Problem
 from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
+from roost.net.http_request import HttpResponse, InvalidResponseError, ResponseTooLongError, send_request
 
 MAX_CHATS = 16
 """Maximum number of concurrent answers of one agent."""
@@ -92,9 +93,8 @@ class ChatService:
     ) -> None:
         """Put the parts of the answer into the queue, then the problem if there is one, and an empty part."""
         try:
-            stream = await self._runtimes.dial(agent_id)
-            request = "POST /v1/chat/completions"
-            async with send_request(stream, request, credential, chat, self._times.silence) as response:
+            request = "POST /v1/chat/completions HTTP/1.1"
+            async with self._send(agent_id, request, credential, chat, self._times.silence) as response:
                 if response.status != 200:
                     raise AnswerFailed(await _read_error(response))
                 await self._pass_on(response, parts)
@@ -102,22 +102,49 @@ class ChatService:
             await parts.put(_encode_problem(problem))
         await parts.put(b"")
 
-    async def _pass_on(self, response: AnswerResponse, parts: asyncio.Queue[bytes]) -> None:
+    async def _pass_on(self, response: HttpResponse, parts: asyncio.Queue[bytes]) -> None:
         size = 0
+        while part := await asyncio.wait_for(response.read(), self._times.silence):
+            size += len(part)
+            if size > _MAX_ANSWER:
+                raise ResponseTooLongError
+            await parts.put(part)
+
+    @asynccontextmanager
+    async def _send(
+        self,
+        agent_id: str,
+        request: str,
+        credential: tuple[str, Sensitive[str]],
+        body: Mapping[str, Any] | None,
+        head_seconds: float,
+    ) -> AsyncGenerator[HttpResponse, None]:
+        """Send a request to the gateway. Raises AgentUnreachable, AnswerFailed, also in place of a reader's errors."""
+        stream = await self._runtimes.dial(agent_id)
+        content = b"" if body is None else json.dumps(body).encode()
+        name, value = credential
+        headers = {
+            name: value.reveal(),
+            "X-Forwarded-For": "192.0.0.8",  # a gateway trusts its loopback as itself (dummy of RFC 7600)
+            "Connection": "close",
+            "Content-Type": "application/json",
+            "Content-Length": str(len(content)),
+        }
         try:
-            while part := await asyncio.wait_for(response.read(), self._times.silence):
-                size += len(part)
-                if size > _MAX_ANSWER:
-                    raise AnswerFailed("The agent's answer is too long")
-                await parts.put(part)
-        except TimeoutError:
+            async with send_request(stream, request, headers, content, head_seconds) as response:
+                yield response
+        except ResponseTooLongError:
+            raise AnswerFailed("The agent's answer is too long") from None
+        except InvalidResponseError:
+            raise AnswerFailed from None
+        except (OSError, EOFError):
             raise AgentUnreachable from None
 
     async def _find_model(self, agent_id: str, credential: tuple[str, Sensitive[str]]) -> str:
         """Return the first model that the gateway offers; engines name themselves there."""
-        stream = await self._runtimes.dial(agent_id)
-        async with send_request(stream, "GET /v1/models", credential, None, self._times.models) as response:
-            content = await _read_all(response, _MAX_ERROR, self._times.models)
+        request, seconds = "GET /v1/models HTTP/1.1", self._times.models
+        async with self._send(agent_id, request, credential, None, seconds) as response, asyncio.timeout(seconds):
+            content = await response.read_all(_MAX_ERROR)
         try:
             model = json.loads(content)["data"][0]["id"]
         except (ValueError, LookupError, TypeError, RecursionError):
@@ -132,23 +159,11 @@ def _encode_problem(problem: Problem) -> bytes:
     return b"\n\ndata: " + json.dumps({"error": {"message": problem.message}}).encode() + b"\n\n"
 
 
-async def _read_error(response: AnswerResponse) -> str | None:
+async def _read_error(response: HttpResponse) -> str | None:
     """Return the message of an error in OpenAI's form, made safe to show; None if it has none."""
     try:
-        message = json.loads(await _read_all(response, _MAX_ERROR, 5.0))["error"]["message"]
+        async with asyncio.timeout(5.0):
+            message = json.loads(await response.read_all(_MAX_ERROR))["error"]["message"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return redact_credentials(sanitize_line(message[:_ERROR_CHARACTERS])) if isinstance(message, str) else None
-
-
-async def _read_all(response: AnswerResponse, limit: int, seconds: float) -> bytes:
-    content = bytearray()
-    try:
-        async with asyncio.timeout(seconds):
-            while part := await response.read():
-                content += part
-                if len(content) > limit:
-                    raise AnswerFailed("The agent's answer is too long")
-    except TimeoutError:
-        raise AgentUnreachable from None
-    return bytes(content)

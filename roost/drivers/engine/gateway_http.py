@@ -13,6 +13,7 @@ from roost.core.event_stream_decoder import EventStreamDecoder, EventTooLongErro
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
+from roost.net.http_request import InvalidResponseError, ResponseTooLongError, send_request
 
 _LIMIT = 2 << 20
 
@@ -63,22 +64,21 @@ async def stream_events(
     of `dial`. The caller limits the time.
     """
     content = json.dumps(body).encode()
-    reader, writer = await dial(port)
+    stream = await dial(port)
     try:
-        writer.write(_encode_request(request, {**_json_headers(token, content), **headers}, content))
-        status, _ = _parse(await reader.readuntil(b"\r\n\r\n"))
-        if status != 200:
-            raise EngineFailed(f"The gateway answered {status}")
-        decoder = EventStreamDecoder(_LIMIT)
-        while chunk := await reader.read(65536):
-            for event in decoder.feed(chunk):
-                yield event
+        async with send_request(
+            stream, f"{request} HTTP/1.0", {**_json_headers(token, content), **headers}, content
+        ) as response:
+            if response.status != 200:
+                raise EngineFailed(f"The gateway answered {response.status}")
+            decoder = EventStreamDecoder(_LIMIT)
+            while chunk := await response.read():
+                for event in decoder.feed(chunk):
+                    yield event
     except EventTooLongError:
         raise EngineFailed("The gateway's event is too long") from None
-    except (OSError, EOFError, asyncio.LimitOverrunError) as error:
-        raise EngineFailed(f"The gateway's stream failed: {error}") from error
-    finally:
-        writer.close()
+    except (OSError, EOFError, InvalidResponseError) as error:
+        raise EngineFailed(f"The gateway's stream failed: {error or 'it is not HTTP'}") from error
 
 
 def _json_headers(token: Sensitive[str], content: bytes) -> Mapping[str, str]:
@@ -89,36 +89,16 @@ def _json_headers(token: Sensitive[str], content: bytes) -> Mapping[str, str]:
     }
 
 
-def _encode_request(request: str, headers: Mapping[str, str], content: bytes) -> bytes:
-    lines = [f"{request} HTTP/1.0", "Host: 127.0.0.1", *(f"{key}: {value}" for key, value in headers.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + content
-
-
 async def _request(
     dial: Dial, port: int, request: str, headers: Mapping[str, str], content: bytes, limit: int = _LIMIT
 ) -> tuple[int, bytes]:
-    reader, writer = await dial(port)
+    stream = await dial(port)
     try:
-        writer.write(_encode_request(request, headers, content))
-        return _parse(await _read(reader, limit))
+        async with send_request(stream, f"{request} HTTP/1.0", headers, content) as response:
+            return response.status, await response.read_all(limit)
+    except ResponseTooLongError:
+        raise EngineFailed("The gateway's answer is too long") from None
+    except (InvalidResponseError, EOFError):
+        raise EngineFailed("The gateway's answer is not HTTP") from None
     except OSError as error:
         raise EngineFailed(f"The gateway closed the connection: {error}") from error
-    finally:
-        writer.close()
-
-
-async def _read(reader: asyncio.StreamReader, limit: int) -> bytes:
-    received = bytearray()
-    while chunk := await reader.read(65536):
-        received += chunk
-        if len(received) > limit:
-            raise EngineFailed("The gateway's answer is too long")
-    return bytes(received)
-
-
-def _parse(received: bytes) -> tuple[int, bytes]:
-    head, found, body = received.partition(b"\r\n\r\n")
-    protocol, _, rest = head.partition(b" ")
-    if not found or not protocol.startswith(b"HTTP/1.") or not rest[:3].isdigit():
-        raise EngineFailed("The gateway's answer is not HTTP")
-    return int(rest[:3]), body

@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from roost.core import ids
 from roost.http.dashboard.static_files import INDEX, StaticFile, StaticFiles
 from roost.http.dashboard.static_responses import file_response, header_fields, make_response, text_response
-from roost.web.url_rule import UrlFamily, rule_of
+from roost.web.request_address import rule_of
+from roost.web.url_rule import UrlFamily
 
 _NONCE = b"__NONCE__"
 _POLICY = (

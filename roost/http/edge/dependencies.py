@@ -7,10 +7,11 @@ from roost.agents.network.routes.model import PathRoute
 from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
-from roost.http.edge.response_cache import ResponseCache
+from roost.http.server.request_head import ConnectionLimits
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import Network
 from roost.http.stack.rate_limits import RateLimits
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller
 from roost.web.access_log import Observe
@@ -29,20 +30,12 @@ class TooManyStreams(ServiceUnavailable):
 
 
 @dataclass(frozen=True)
-class ProxyLimits:
+class ProxyLimits(ConnectionLimits):
     """Times in seconds, sizes in bytes."""
 
-    head: int = 64 * 1024
-    first_head: float = 10.0  # until a head is complete, and for an unread body
-    keep_alive: int = 75
-    pipeline: int = 64  # requests that wait behind the current one of a connection
-    leftover: int = 64 * 1024**2  # of a body that is discarded after the response, before the connection is closed
-    linger: float = 2.0
     connect: float = 5.0
     body_idle: float = 30.0
     body_grace: float = 60.0
-    body_rate: int = 1024  # minimum bytes a second of an upload after the grace, until the response begins
-    taking: float = 30.0  # in each such time a client reads `body_rate` bytes a second of a response of the platform
     response_head: float = 120.0
     idle: float = 600.0
     spare: float = 60.0  # for which an idle connection to a gateway is kept

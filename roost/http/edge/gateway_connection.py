@@ -15,8 +15,8 @@ import httptools
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 from roost.http.edge.dependencies import GatewayUnreachable, ProxyLimits
-from roost.http.edge.request_head import Headers, head_size
-from roost.http.edge.write_coalescer import DirectWriter
+from roost.http.server.request_head import Headers, head_size
+from roost.http.server.write_coalescer import DirectWriter
 
 _MAX_INFORMATIONAL = 16
 # Constants, because Python 3.11 looks up the members of enumerations by a slow descriptor.

@@ -6,8 +6,8 @@ from typing import Any, Protocol, TypeVar
 
 from roost.http.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
 from roost.http.edge.gateway_connection import GatewayConnection
-from roost.http.edge.upstream import Upstream
-from roost.http.edge.write_coalescer import WriteCoalescer
+from roost.http.edge.proxy_request import ProxyRequest, Upstream
+from roost.http.server.write_coalescer import WriteCoalescer
 
 K = TypeVar("K")
 
@@ -21,9 +21,7 @@ class _User(Protocol):
 class RoutedRequest(_User, Protocol):
     """Request under way to a program of an agent."""
 
-    def is_current(self) -> bool:
-        """Return whether its path still has the same route."""
-        ...
+    request: ProxyRequest
 
 
 class GatewayPool:
@@ -100,9 +98,9 @@ class GatewayPool:
             self._timer.cancel()
 
     def _drop_outdated(self, source: str) -> None:
-        for request in tuple(self._routed.get(source, ())):
-            if not request.is_current():
-                request.drop()
+        for routed in tuple(self._routed.get(source, ())):
+            if not routed.request.is_current(self.dependencies.addresses, self.dependencies.find_route):
+                routed.drop()
 
     def _forget(self, connection: GatewayConnection) -> None:
         _discard(self._users, connection.agent_id, connection)

@@ -2,36 +2,76 @@
 
 import asyncio
 import socket
+from collections import Counter
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import ClassVar
 
 from roost.core import ids
-from roost.core.problem import Problem, error_code
+from roost.core.problem import Problem, ServiceUnavailable, TooManyRequests, error_code
 from roost.core.rate_limit import RateLimitExceeded
-from roost.http.edge import response_head
-from roost.http.edge.asgi_exchange import AsgiExchange
-from roost.http.edge.cached_exchange import CachedExchange
-from roost.http.edge.connection_counter import ConnectionCounter
-from roost.http.edge.dependencies import ProxyDependencies
+from roost.http.edge.dependencies import ProxyDependencies, ProxyLimits
+from roost.http.edge.forwarded_head import select_cookies
 from roost.http.edge.gateway_pool import GatewayPool
-from roost.http.edge.http_connection import Exchange, HttpConnection
-from roost.http.edge.port_cookies import select_cookies
 from roost.http.edge.proxy_exchange import ProxyExchange
-from roost.http.edge.proxy_request import ProxyRequest
-from roost.http.edge.request_head import InvalidRequestHead, RequestHead
-from roost.http.edge.response_cache import ResponseCache, cache_key
-from roost.http.edge.upstream import find_upstream
-from roost.http.stack.address import HostAddress, cookie_prefix
-from roost.http.stack.client_address import OWN_PROXY, client_address, limited_client
-from roost.http.stack.rate_limits import RequestUsage
+from roost.http.edge.proxy_request import ProxyRequest, find_upstream
+from roost.http.server.asgi_exchange import AsgiExchange
+from roost.http.server.http_connection import Exchange, HttpConnection
+from roost.http.server.own_response import response_bytes
+from roost.http.server.request_head import InvalidRequestHead, RequestHead
+from roost.http.stack.address import cookie_prefix
+from roost.http.stack.client_address import OWN_PROXY, client_address, is_trusted, limited_client
 from roost.http.stack.url_map import is_platform_target
+from roost.http.storage_gateway.response_cache import CachedExchange, ResponseCache, cache_key
 from roost.identity.auth_request import AuthRequest
+from roost.net.addresses import Network, is_loopback, peer_network
 from roost.web import errors
+from roost.web.request_address import HostAddress
 from roost.web.request_id import request_id
-from roost.web.url_rule import ErrorForm, HostKind
+from roost.web.url_rule import ErrorForm
+
+
+class ConnectionLimitReached(ServiceUnavailable):
+    message = "Too many open connections"
+
+
+class PeerConnectionLimitReached(TooManyRequests):
+    message = "Too many open connections from your address"
+
+
+class ConnectionCounter:
+    """Open connections by peer.
+
+    Peers in `trusted` are proxies, which carry the connections of many clients, and any program on loopback may be one:
+    only the limit of all connections applies to them.
+    """
+
+    def __init__(self, limits: ProxyLimits, trusted: Sequence[Network]) -> None:
+        self._limits, self._trusted = limits, trusted
+        self._by_peer = Counter[str]()
+        self.rejected = set[object]()
+        """Connections that get a rejection and are then closed."""
+
+    def add(self, peer: str, total: int) -> Problem | None:
+        """Count a connection, one of `total`; return the reason for its rejection, if any."""
+        key = peer_network(peer)
+        self._by_peer[key] += 1
+        if total > self._limits.connections:
+            return ConnectionLimitReached(retry_after=1)
+        if self._by_peer[key] <= self._limits.peer_connections or is_loopback(peer) or is_trusted(peer, self._trusted):
+            return None
+        return PeerConnectionLimitReached(retry_after=1)
+
+    def remove(self, peer: str) -> None:
+        """Forget a connection that `add` counted."""
+        key = peer_network(peer)
+        self._by_peer[key] -= 1
+        if not self._by_peer[key]:
+            del self._by_peer[key]
 
 
 class EdgeHttpProtocol(HttpConnection):
+    limits: ClassVar[ProxyLimits]  # pyright: ignore[reportIncompatibleVariableOverride] - has those of a connection
     pool: ClassVar[GatewayPool]
     counter: ClassVar[ConnectionCounter]
     cache: ClassVar[ResponseCache]
@@ -70,40 +110,31 @@ class EdgeHttpProtocol(HttpConnection):
             raise InvalidRequestHead(HTTPStatus.BAD_REQUEST, problem.message, error_code(type(problem))) from None
         fields, client = head.headers.fields, self._client_address(head)
         auth = AuthRequest(
-            host_kind=HostKind.AGENT,
+            host=address,
             method=head.method.decode(),
             headers=fields,
             query=query.decode(),
             peer=client,
-            agent_id=address.agent_id,
-            origin=address.origin,
             upgrade=head.websocket,
-            cookie_prefix=address.cookie_prefix,
             limited_client=self._limited_client(client, head),
         )
-        request = ProxyRequest(head, upstream, auth, request_id(fields.get("x-request-id")))
+        request = ProxyRequest(head, upstream, auth, request_id(fields.get("x-request-id")), self.local_port)
         keep_alive = head.headers.version == "1.1" and self.parser.should_keep_alive() and not head.websocket
         return ProxyExchange(self, self.pool, request, keep_alive=keep_alive)
 
     def _create_platform_exchange(self, head: RequestHead, address: HostAddress | None) -> Exchange:
-        is_content = address is not None and address.gateway is not None and self.parser.should_keep_alive()
-        key = cache_key(head) if is_content else None
-        if key is None:
+        if address is None or address.gateway is None or not self.parser.should_keep_alive():
             return AsgiExchange(self, head)
-        if (cached := self.cache.find(key)) is not None:
-            try:
-                usage = self._start_visit(head, address)
-            except RateLimitExceeded:
-                return AsgiExchange(self, head)  # the application answers that
-            return CachedExchange(self, head, cached, self.pool.dependencies.observe, usage)
-        return AsgiExchange(self, head, {"cache_key": key})
-
-    def _start_visit(self, head: RequestHead, address: HostAddress | None) -> RequestUsage | None:
-        """Count a request for content of a storage gateway. Raises RateLimitExceeded."""
-        client = self._limited_client(self._client_address(head), head)
-        if client is None or address is None:
-            return None
-        return self.pool.dependencies.rate_limits.start_request(client, address.gateway)
+        if (key := cache_key(head)) is None:
+            return AsgiExchange(self, head)
+        if (cached := self.cache.find(key)) is None:
+            return AsgiExchange(self, head, {"cache_key": key})
+        dependencies, client = self.pool.dependencies, self._limited_client(self._client_address(head), head)
+        try:
+            usage = dependencies.rate_limits.start_request(client, address.gateway)
+        except RateLimitExceeded:
+            return AsgiExchange(self, head)  # the application answers that
+        return CachedExchange(self, head, cached, dependencies.observe, usage)
 
     def _client_address(self, head: RequestHead) -> str:
         forwarded_for = head.headers.fields.get("x-forwarded-for", "")
@@ -134,7 +165,7 @@ class EdgeHttpProtocol(HttpConnection):
             return
         self.counter.rejected.add(self)
         response = errors.problem_response(ErrorForm.AGENTS, problem)
-        self._send_rejection(response_head.response_bytes(response, ids.new_id(), close=True))
+        self._send_rejection(response_bytes(response, ids.new_id(), close=True))
 
     def _release(self) -> None:
         super()._release()

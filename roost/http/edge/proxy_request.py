@@ -1,39 +1,64 @@
-"""One request for an agent: who sends it, and where it goes. Pure."""
+"""One request for an agent: who sends it, and where it goes: to its gateway, or to a port of its own programs. Pure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.responses import Response
 
-from roost.http.edge import response_head
-from roost.http.edge.request_head import RequestHead, strip_token
-from roost.http.edge.upstream import Upstream
+from roost.agents.network.routes.model import PathRoute
+from roost.core.problem import Problem
+from roost.http.edge.forwarded_head import strip_token
+from roost.http.server.request_head import RequestHead
+from roost.http.stack.address import HostAddresses
 from roost.http.stack.url_map import is_chat_path
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
+from roost.web.request_address import HostAddress
 from roost.web.url_rule import ErrorForm
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+FindRoute = Callable[[str, bytes], PathRoute | None]
+
+
+class Upstream(NamedTuple):
+    """Destination of a request.
+
+    port: of the agent's own program; None for its gateway. prefix: the part of the path that the program does not get.
+    is_protected: whether a request needs the gateway token. source: the agent with the route, or the domain, whose
+    change ends the request; None if neither led here.
+    """
+
+    agent_id: str
+    port: int | None = None
+    prefix: bytes = b""
+    is_protected: bool = True
+    source: str | None = None
+
+
+def find_upstream(find_route: FindRoute, host: HostAddress, path: bytes) -> Upstream:
+    """Return where a path at the address of an agent, or at one of its domains, leads. Raises a Problem."""
+    agent_id = host.agent_id or ""
+    if host.domain is not None:
+        return Upstream(agent_id, host.port, b"", host.is_protected, host.domain)
+    if (route := find_route(agent_id, path)) is None:
+        return Upstream(agent_id)
+    return Upstream(agent_id, route.port, route.prefix.encode(), route.is_protected, agent_id)
 
 
 @dataclass(slots=True)
 class ProxyRequest:
+    """local_port: the port at which it arrived."""
+
     head: RequestHead
     upstream: Upstream
     auth: AuthRequest
     request_id: str
-
-    @property
-    def agent_id(self) -> str:
-        return self.upstream.agent_id
+    local_port: int | None
 
     @property
     def path(self) -> str:
         return self.head.target.partition(b"?")[0].decode()
-
-    @property
-    def host(self) -> str:
-        """The agent's own host name, without a port."""
-        return self.head.headers.host_name
 
     @property
     def is_head(self) -> bool:
@@ -42,7 +67,7 @@ class ProxyRequest:
     @property
     def error_form(self) -> ErrorForm:
         """The form of errors that clients of this path can read: those of a gateway's chat API are OpenAI's."""
-        is_chat = self.upstream.route is None and is_chat_path(self.path)
+        is_chat = self.upstream.port is None and is_chat_path(self.path)
         return ErrorForm.OPENAI if is_chat else ErrorForm.AGENTS
 
     @property
@@ -60,7 +85,17 @@ class ProxyRequest:
         target = self.head.target
         return b"?" in target and strip_token(target, only_gateway_tokens=not self.upstream.is_protected) != target
 
-    def sign_in_redirect(self, *, close: bool) -> bytes | None:
+    def is_current(self, addresses: HostAddresses, find_route: FindRoute) -> bool:
+        """Return whether its host and path still lead to the same upstream."""
+        address = addresses.parse(self.head.headers.host, self.local_port)
+        if address is None or address.agent_id is None:
+            return False
+        try:
+            return find_upstream(find_route, address, self.path.encode()) == self.upstream
+        except Problem:
+            return False
+
+    def sign_in_redirect(self) -> Response | None:
         """Return the redirect of a browser with a valid token in its URL to the same page with a cookie.
 
         None for every other request.
@@ -78,5 +113,5 @@ class ProxyRequest:
         ):
             return None
         target = strip_token(self.head.target).decode()
-        headers = sign_in_headers(credential.token, auth.origin, target, auth.cookie_prefix)
-        return response_head.response_bytes(Response(status_code=303, headers=headers), self.request_id, close=close)
+        headers = sign_in_headers(credential.token, auth.host.origin, target, auth.host.cookie_prefix)
+        return Response(status_code=303, headers=headers)

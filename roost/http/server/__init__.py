@@ -1,1 +1,1 @@
-"""The server of the port: the application, relays of containers, health."""
+"""The server of the port: its HTTP connection, the application, relays of containers, health."""

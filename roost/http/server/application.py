@@ -35,11 +35,10 @@ from roost.agents.workspace.snapshots import api as snapshots
 from roost.agents.workspace.terminals import api as terminals
 from roost.events import api as events
 from roost.http.openapi import description as openapi
-from roost.http.server import discovery, health
+from roost.http.server import health
 from roost.http.stack import routes
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.head_requests import HeadMiddleware
-from roost.http.stack.path_rewrite import PathRewriteMiddleware
 from roost.identity import api as keys
 from roost.identity.sessions import api as sessions
 from roost.storage.compat import api as compat
@@ -114,7 +113,6 @@ _ROUTERS = (
     events.router,
     files.router,  # after the others, because its ids also match their words
     health.router,
-    discovery.router,
 )
 
 
@@ -132,8 +130,7 @@ def create_application(services: ServiceRegistry, addresses: HostAddresses, *ext
     )
     app.state.services = services
     errors.install_error_handlers(app)
-    app.add_middleware(PathRewriteMiddleware)
-    app.add_middleware(HeadMiddleware, routes=app.routes)  # around the rewriting, which knows no HEAD
+    app.add_middleware(HeadMiddleware, routes=app.routes)
     for router in (*_ROUTERS, *extra):
         app.include_router(router)
     routes.check_rights(app)

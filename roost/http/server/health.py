@@ -1,4 +1,4 @@
-"""Health checks, and metrics for holders of their token."""
+"""Health checks, metrics for holders of their token, and the domain, by which clients find all addresses."""
 
 import asyncio
 import hmac
@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from roost.core import log
 from roost.core.problem import NotFound
 from roost.core.sensitive import Sensitive
+from roost.http.stack.address import HostAddresses
 from roost.http.stack.routes import METRICS_SCHEME
 from roost.identity.credentials import CredentialSource, find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
@@ -97,6 +98,20 @@ def _check_metrics_token(request: Request, token: Sensitive[str] | None) -> None
         raise MissingCredential
     if not hmac.compare_digest(credential.token.encode(), token.reveal().encode()):
         raise Unauthorised
+
+
+class DeploymentRecord(BaseModel):
+    """`domain` is that of the addresses: `agents.D`, `{agentId}.agents.D`, `api.D`, `{name}.gateways.D`."""
+
+    domain: str
+
+
+@router.get("/.well-known/roost")
+async def describe_deployment(
+    addresses: Annotated[HostAddresses, Depends(provide_service(HostAddresses))],
+) -> DeploymentRecord:
+    """Return the domain of the server's addresses, which its own URLs show anyway."""
+    return DeploymentRecord(domain=addresses.domain)
 
 
 async def _passes(name: str, check: Check, seconds: float) -> bool:

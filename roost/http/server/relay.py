@@ -16,10 +16,9 @@ from uvicorn.server import ServerState
 
 from roost.agents.network.egress.proxy import EgressProxy
 from roost.drivers.runtime.contract import RelayListener, Runtime
-from roost.http.edge.asgi_exchange import AsgiExchange
-from roost.http.edge.dependencies import ProxyLimits
-from roost.http.edge.http_connection import HttpConnection
-from roost.http.edge.request_head import RequestHead
+from roost.http.server.asgi_exchange import AsgiExchange
+from roost.http.server.http_connection import HttpConnection
+from roost.http.server.request_head import ConnectionLimits, RequestHead
 
 _MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
 
@@ -112,7 +111,7 @@ class _AgentRelay(ServerState):
 class _RelayProtocol(HttpConnection):
     """HTTP of one agent: no WebSockets, and a bounded number of connections."""
 
-    limits = ProxyLimits(first_head=75.0, taking=600.0)  # engines keep spare connections, and read streams slowly
+    limits = ConnectionLimits(first_head=75.0, taking=600.0)  # engines keep spare connections, and read streams slowly
 
     def __init__(self, config: Config, relay: _AgentRelay, state: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         super().__init__(config, relay, state)

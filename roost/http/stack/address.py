@@ -6,17 +6,16 @@ names below the domain, each agent has a port, and the port at which a request a
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Protocol
 
-from roost.agents.network.routes.model import PathRoute
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.core import ids
 from roost.domain_names.model import Domain, DomainOwnerKind
 from roost.identity.credentials import session_cookie
 from roost.net.addresses import parse_address
+from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
@@ -34,29 +33,6 @@ class RegisteredDomains(Protocol):
     def get(self, key: str, /) -> Domain | None:
         """Return the verified domain of a host name. No I/O."""
         ...
-
-
-@dataclass(frozen=True)
-class HostAddress:
-    """An address with its kind, public origin and agent.
-
-    gateway: the name of the storage gateway. cid: the raw CID, if the origin belongs to one CID. domain: a name that a
-    tenant registered for its agent or gateway; `route` leads to the agent's program, None to its gateway.
-    cookie_prefix: what the names of its cookies begin with in browsers, which send them to other addresses, too.
-    is_shared: whether the storage API and storage gateways have the same address.
-    session_cookie: the name of the cookie of browser sessions at the dashboard's hosts, None at all others.
-    """
-
-    host_kind: HostKind
-    origin: str
-    agent_id: str | None = None
-    gateway: str | None = None
-    cid: str | None = None
-    domain: str | None = None
-    route: PathRoute | None = None
-    cookie_prefix: str = ""
-    is_shared: bool = False
-    session_cookie: str | None = None
 
 
 class _HostName:
@@ -176,8 +152,9 @@ class HostAddresses:
         if domain.owner.kind is DomainOwnerKind.STORAGE_GATEWAY:
             gateway, cid = domain.owner.id, domain.cid
             return HostAddress(HostKind.STORAGE_GATEWAY, self.origin(name), gateway=gateway, cid=cid, domain=name)
-        route = None if domain.port is None else PathRoute("", domain.port, domain.is_protected)
-        return HostAddress(HostKind.DOMAIN, self.origin(name), domain.owner.id, domain=name, route=route)
+        port, is_protected = domain.port, domain.port is None or domain.is_protected
+        origin, agent_id = self.origin(name), domain.owner.id
+        return HostAddress(HostKind.DOMAIN, origin, agent_id, domain=name, port=port, is_protected=is_protected)
 
     def _parse(self, host: str) -> _HostName:
         match = _HOST.fullmatch(host)

@@ -14,7 +14,8 @@ from roost.core.problem import Problem, TooManyRequests
 from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.caller import Caller
 from roost.web import errors
-from roost.web.url_rule import UrlFamily, rule_of
+from roost.web.request_address import rule_of
+from roost.web.url_rule import UrlFamily
 
 Admit = Callable[[AuthRequest, UrlFamily], Awaitable[Caller]]
 """Return the caller of a valid credential, else raise a Problem: `Authenticator.identify_caller`."""

@@ -1,28 +1,29 @@
 """Route each request by its Host header and path to a row of the URL map, before any other processing (decision 0050).
 
-`scope["state"]` gets `url_rule`, `host_kind`, `agent_host`, `gateway_host`, `cid_host`, `is_own_name` (below the
-server's domain), `origin`, `session_cookie`, `limited_client` and `right`; authentication, limits and handlers learn
-the address of a request from there only. On an agent's address the short paths of `/v0` refer to that agent. An
-ambiguous path is 404. The local address is for programs of this machine; for all other clients it is the management
-address. Where the URL map allows it, `X-HTTP-Method-Override` is the method of the request.
+The scope gets a `RequestAddress`; authentication, limits and handlers learn the address of a request from there only.
+On an agent's address the short paths of `/v0` refer to that agent. An ambiguous path is 404. The local address is for
+programs of this machine; for all other clients it is the management address. Where the URL map allows it,
+`X-HTTP-Method-Override` is the method of the request.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.http.stack import url_map
-from roost.http.stack.address import HostAddress, HostAddresses
+from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import client_address, is_local_program, limited_client
 from roost.net.addresses import Network
 from roost.web import errors
+from roost.web.request_address import HostAddress, RequestAddress, address_of
 from roost.web.url_rule import WEBSOCKET, HostKind, UrlFamily, UrlRule
 
 _GATEWAY_FAMILIES = frozenset({UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX})
 _FORWARDED = "A request from outside, with X-Forwarded-Host, does not open the agent's own API"
+_UNKNOWN = HostAddress(HostKind.DOMAIN, "", domain="")
 _AMBIGUOUS = (b"%2e", b"%2f", b"%5c", b"%25", b"%3f", b"%23")
 
 
@@ -41,11 +42,13 @@ class HostRouter:
         self._limits_loopback = limits_loopback
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in {"http", "websocket"} and not self._route(scope):
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+        elif (method := self._route(scope)) is None:
             await errors.error_response(scope, 404, "Not found")(scope, receive, send)
         elif scope["type"] == "http" and _is_passed_on(scope):
             await errors.error_response(scope, 403, _FORWARDED)(scope, receive, send)
-        elif scope["type"] == "http" and (method := scope["state"]["method"]) != scope["method"]:
+        elif scope["type"] == "http" and method != scope["method"]:
             called = {**scope, "method": method}  # the connection still writes the response of the method that was sent
             try:
                 await self._app(called, receive, send)
@@ -54,56 +57,43 @@ class HostRouter:
         else:
             await self._app(scope, receive, send)
 
-    def _route(self, scope: Scope) -> bool:
-        """Set the state of the scope in place, visible to outer middleware. Return whether the path is served."""
-        state = scope.get("state", {})
-        address = self._address(scope, state.get("relay_agent"))
-        if address is not None and address.is_shared:
-            address = self._enter_gateway(scope, address)
-        method, rule = _find_rule(scope)
-        path = scope["path"]
-        is_own_name = address is not None and address.domain is None
-        scope["state"] = {**state, "url_rule": rule, "method": method, "is_own_name": is_own_name}
-        if address is None:
-            return False
-        if address.cid is not None:
-            scope["state"]["url_rule"] = rule = url_map.CONTENT
-        has_dashboard = address.session_cookie is not None
-        if has_dashboard and rule.family in _GATEWAY_FAMILIES and address.gateway is None:
-            scope["state"]["url_rule"] = rule = url_map.DASHBOARD  # the same paths, at a host without content
-        if has_dashboard and address.host_kind is HostKind.MANAGEMENT and rule.family is UrlFamily.STORAGE:
-            address = replace(address, host_kind=HostKind.STORAGE)
-        if address.host_kind not in rule.hosts or (rule.needs_dashboard and not has_dashboard):
-            return False
-        if rule.family is not UrlFamily.CONTENT and not is_plain(scope["raw_path"], path, rule.slash_segment):
-            return False  # names in folders may contain anything: storage gateways read their paths as sent
-        scope["state"] |= {
-            "host_kind": address.host_kind,
-            "agent_host": address.agent_id,
-            "origin": address.origin,
-            "cookie_prefix": address.cookie_prefix,
-            "session_cookie": address.session_cookie,
-            "gateway_host": address.gateway,
-            "cid_host": address.cid,
-        }
-        if address.host_kind is HostKind.RELAY:
-            scope["state"]["limited_client"] = f"relay {address.agent_id}"
-        else:
-            self._clean_headers(scope)
-        if _resolve_alias(scope, rule, address):
-            rule = url_map.find_rule(method, scope["path"])
-        scope["state"]["right"] = rule.find_right(method)
-        return True
+    def _route(self, scope: Scope) -> str | None:
+        """Put the address of the request into the scope, visible to outer middleware.
 
-    def _address(self, scope: Scope, relay_agent: str | None) -> HostAddress | None:
+        Return the method that counts, None if the address does not serve the path.
+        """
+        state = scope.get("state", {})
+        host = self._find_host(scope, state.get("relay_agent"))
+        if host.is_shared:
+            host = self._enter_gateway(scope, host)
+        method, rule = _find_rule(scope)
+        has_dashboard = host.session_cookie is not None
+        if host.cid is not None:
+            rule = url_map.CONTENT
+        elif has_dashboard and rule.family in _GATEWAY_FAMILIES:
+            rule = url_map.DASHBOARD  # the same paths, at a host without content
+        elif has_dashboard and host.kind is HostKind.MANAGEMENT and rule.family is UrlFamily.STORAGE:
+            host = replace(host, kind=HostKind.STORAGE)
+        if not _is_served(scope, rule, host):
+            nowhere = HostAddress(HostKind.DOMAIN, "", domain=host.domain)
+            scope["state"] = {**state, "address": RequestAddress(rule, nowhere)}
+            return None
+        client = f"relay {host.agent_id}" if host.kind is HostKind.RELAY else self._clean_headers(scope)
+        others = _rewrite_path(scope, method, rule, host)
+        right = (rule if others is not None else url_map.find_rule(method, scope["path"])).find_right(method)
+        address = RequestAddress(rule, host, client, right, others or frozenset())
+        scope["state"] = {**state, "address": address}
+        return method
+
+    def _find_host(self, scope: Scope, relay_agent: str | None) -> HostAddress:
         if relay_agent is not None:
             return HostAddress(HostKind.RELAY, "", relay_agent)
         hosts = _values(scope, b"host")
         _, port = scope.get("server") or ("", None)
-        address = self._addresses.parse(hosts[0], port) if len(hosts) == 1 else None
-        if address is not None and address.host_kind is HostKind.LOCAL and not _is_local(scope):
-            return replace(address, host_kind=HostKind.MANAGEMENT)
-        return address
+        host = self._addresses.parse(hosts[0], port) if len(hosts) == 1 else None
+        if host is not None and host.kind is HostKind.LOCAL and not _is_local(scope):
+            return replace(host, kind=HostKind.MANAGEMENT)
+        return host or _UNKNOWN
 
     def _enter_gateway(self, scope: Scope, address: HostAddress) -> HostAddress:
         """Return the address of a storage gateway whose path the request has, and leave that path out."""
@@ -115,16 +105,15 @@ class HostRouter:
         scope["raw_path"] = scope["raw_path"].removeprefix(found[0].encode())
         return found[1]
 
-    def _clean_headers(self, scope: Scope) -> None:
+    def _clean_headers(self, scope: Scope) -> str | None:
+        """Set what proxies and browsers may get wrong; return the client as limits count it."""
         scope["headers"] = [_plain_cookies(header) if header[0] == b"cookie" else header for header in scope["headers"]]
         scope["scheme"] = _SCHEMES[scope["type"], self._addresses.scheme]
         host = scope["client"][0] if scope.get("client") else ""
         client = client_address(host, ",".join(_values(scope, b"x-forwarded-for")), self._trusted)
         if client != host:
             scope["client"] = (client, 0)
-        scope["state"]["limited_client"] = limited_client(
-            client, host, _header_names(scope), self._trusted, limits_loopback=self._limits_loopback
-        )
+        return limited_client(client, host, _header_names(scope), self._trusted, limits_loopback=self._limits_loopback)
 
 
 _SCHEMES = {
@@ -173,12 +162,19 @@ def is_plain(raw: bytes, path: str, slash_segment: int | None = None) -> bool:
     return raw.split(b"/")[:3] == [segment.encode() for segment in path.split("/")[:3]]
 
 
+def _is_served(scope: Scope, rule: UrlRule, host: HostAddress) -> bool:
+    if host.kind not in rule.hosts or (rule.needs_dashboard and host.session_cookie is None):
+        return False
+    # Names in folders may contain anything: storage gateways read their paths as sent.
+    return rule.family is UrlFamily.CONTENT or is_plain(scope["raw_path"], scope["path"], rule.slash_segment)
+
+
 def _is_passed_on(scope: Scope) -> bool:
     """Return whether a program of an agent passed on a request from the agent's address, with what the edge adds.
 
     It holds for honest programs: a hostile one leaves the header out.
     """
-    return scope["state"]["host_kind"] is HostKind.RELAY and b"x-forwarded-host" in dict(scope["headers"])
+    return address_of(scope).host.kind is HostKind.RELAY and b"x-forwarded-host" in dict(scope["headers"])
 
 
 def _is_local(scope: Scope) -> bool:
@@ -189,14 +185,20 @@ def _header_names(scope: Scope) -> frozenset[str]:
     return frozenset(name.decode("latin-1") for name, _ in scope["headers"])
 
 
-def _resolve_alias(scope: Scope, rule: UrlRule, address: HostAddress) -> bool:
-    """Replace a short path: `/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`. Return whether it was."""
-    if (alias := rule.aliases.get(address.host_kind)) is None:
-        return False
-    short, full = alias[0], alias[1].format(agent=address.agent_id)
-    scope["path"] = full + scope["path"].removeprefix(short)
-    scope["raw_path"] = full.encode() + scope["raw_path"].removeprefix(short.encode())
-    return True
+def _rewrite_path(scope: Scope, method: str, rule: UrlRule, host: HostAddress) -> frozenset[str] | None:
+    """Replace an old or a short path: `/v0/logs` on an agent's address is `/v0/agents/{agentId}/logs`.
+
+    Return None if it was replaced, else the methods for which it would have been.
+    """
+    methods = frozenset[str]()
+    for rewrite in rule.rewrites:
+        if host.kind not in rewrite.hosts or (path := rewrite.find_current(scope["path"], host.agent_id)) is None:
+            continue
+        if not rewrite.methods or method in rewrite.methods:
+            scope["path"], scope["raw_path"] = path, quote(path, safe="/%").encode()  # `%2F` of a segment stays
+            return None
+        methods |= rewrite.methods
+    return methods
 
 
 def _plain_cookies(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

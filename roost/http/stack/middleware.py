@@ -8,8 +8,7 @@ from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import Network
 from roost.http.stack.early_auth import Admit, EarlyAuthMiddleware
 from roost.http.stack.host_router import HostRouter
-from roost.http.stack.rate_limit_middleware import FindKnown, RateLimitMiddleware
-from roost.http.stack.rate_limits import RateLimits
+from roost.http.stack.rate_limits import FindKnown, RateLimitMiddleware, RateLimits
 from roost.web import access_log
 from roost.web.access_log import Observe
 from roost.web.body_limit import BodyLimitMiddleware

@@ -120,7 +120,7 @@ def route_table(app: FastAPI) -> Sequence[Mapping[str, Any]]:
     old = [
         {**rows[method, row.current], "path": compile_path(row.path)[1]}
         for row in PATH_REWRITES
-        for method in row.methods
+        for method in sorted(row.methods)
         if (method, row.current) in rows
     ]
     return [*rows.values(), *old]

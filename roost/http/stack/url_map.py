@@ -9,8 +9,9 @@ from functools import partial
 
 from roost.agents.workspace.files.errors import WorkspaceFileTooLarge
 from roost.core.right import Right
+from roost.storage.compat.paths import PATH_REWRITES
 from roost.storage.files.tus.model import PROTOCOL_HEADERS
-from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, UrlFamily, UrlRule
+from roost.web.url_rule import WEBSOCKET, BodyLimit, ErrorForm, HostKind, PathRewrite, UrlFamily, UrlRule
 
 PUBLIC_CONTENT, PRIVATE_CONTENT, PAID_CONTENT = "/ipfs/", "/files/", "/x402/cid/"
 """Path prefixes of content on storage gateways."""
@@ -31,11 +32,11 @@ _SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
 _UPLOAD_IN_PARTS = f"{_SIGNED_UPLOAD}/[0-9a-fA-F]+"
 _ID = "[^/]+"
 _AGENT = f"/v0/agents/{_ID}"
-_OWN_AGENT = ("/v0", "/v0/agents/{agent}")
-_OLD_HUB = dict.fromkeys(HostKind, ("/v0/clawhub", "/v0/hub"))
+_own_agent = partial(PathRewrite, "/v0/{rest:path}", "/v0/agents/{agent}/{rest}")
+_ON_AGENT = (_own_agent(hosts=frozenset({HostKind.AGENT})),)
+_ON_AGENT_AND_RELAY = (_own_agent(hosts=frozenset({HostKind.AGENT, HostKind.RELAY})),)
+_OLD_HUB = (PathRewrite("/v0/clawhub{rest:path}", "/v0/hub{rest}"),)
 """The name that the reference service gives the hub."""
-_ON_AGENT = {HostKind.AGENT: _OWN_AGENT}
-_ON_AGENT_AND_RELAY = {HostKind.AGENT: _OWN_AGENT, HostKind.RELAY: _OWN_AGENT}
 
 _Rights = Mapping[str, Right]
 _READS: _Rights = {"GET": Right.READ, WEBSOCKET: Right.READ}
@@ -75,21 +76,21 @@ URL_MAP = (
     _models(
         "/v1(/.*)?",
         hosts=frozenset({HostKind.RELAY}),
-        aliases={HostKind.RELAY: ("/v1", "/v0/llm/v1")},
+        rewrites=(PathRewrite("/v1{rest:path}", "/v0/llm/v1{rest}"),),
         slash_segment=3,
     ),
     _models("/v0/llm/v1/models(/.*)?", rights=_READS, slash_segment=5),
     _models("/v0/llm/v1/(chat/completions|responses|embeddings)", rights=_RUNS),
     _models("/v0/llm(/.*)?"),
     _agents(f"{_AGENT}/files/upload", body=_WORKSPACE_FILE, rights=_CHANGES),
-    _agents("/v0/files/upload", body=_WORKSPACE_FILE, aliases=_ON_AGENT),
+    _agents("/v0/files/upload", body=_WORKSPACE_FILE, rewrites=_ON_AGENT),
     _agents(f"{_AGENT}/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, rights=_CHANGES),
-    _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, aliases=_ON_AGENT),
+    _agents("/v0/files/content", methods=frozenset({"PUT"}), body=_UPLOAD, rewrites=_ON_AGENT),
     _agents("/v0/agents/import", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
     _git(f"{_AGENT}/git/(info/refs|git-upload-pack)", rights=_ONLY_READS),
     _git(f"{_AGENT}/git/git-receive-pack", rights=_CHANGES),
     _git(f"{_AGENT}/git/.*"),
-    _git("/v0/git/.*", aliases=_ON_AGENT),
+    _git("/v0/git/.*", rewrites=_ON_AGENT),
     _agents("/v0/agents", rights=_CHANGES),
     _agents("/v0/agents/(engines|memory)", methods=frozenset({"GET"}), rights=_READS),
     _agents(_AGENT, rights={**_READS, "DELETE": Right.MANAGE}),
@@ -103,7 +104,7 @@ URL_MAP = (
     _agents(f"{_AGENT}/(logs|events|status|usage|models|scripts|devices)", rights=_READS),
     _agents(f"{_AGENT}/(restart|update|port-forwarding|platform/metadata)", rights=_CHANGES),
     _agents(f"{_AGENT}/config(/validate)?", body=_CONFIG, rights=_CHANGES),
-    _agents("/v0/config(/validate)?", body=_CONFIG, aliases=_ON_AGENT),
+    _agents("/v0/config(/validate)?", body=_CONFIG, rewrites=_ON_AGENT),
     _agents(f"{_AGENT}/files(/(list|content|watch|move|folder))?", rights=_CHANGES),
     _agents(f"{_AGENT}/(channels/watch|domains/challenge|skills/updates|snapshots/(sync|reset|diff))", rights=_CHANGES),
     _agents(f"{_AGENT}/skills/{_ID}(/update)?", rights=_CHANGES, slash_segment=5),
@@ -122,20 +123,20 @@ URL_MAP = (
     _agents(f"/v0/templates(/(validate|branches|refs|id/{_ID}))?", rights=_CHANGES),
     _agents(f"/v0/templates/{_ID}", rights=_CHANGES),
     _agents("/v0/(public-)?templates(/.*)?"),  # no agent has any of its own
-    _agents("/v0/platform/.*|/v0/status", aliases=_ON_AGENT_AND_RELAY),
-    _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, aliases=_ON_AGENT, rights=_CHANGES),
+    _agents("/v0/platform/.*|/v0/status", rewrites=_ON_AGENT_AND_RELAY),
+    _agents("/v0/skills", methods=frozenset({"POST"}), body=_SKILL, rewrites=_ON_AGENT, rights=_CHANGES),
     _agents(  # no agent has versions of its own
         f"/v0/skills/{_ID}/versions", body=_SKILL, rights=_CHANGES, slash_segment=3
     ),
     _agents(f"/v0/hub(/{_ID}(/install)?)?", rights=_CHANGES, slash_segment=3),
     _agents(f"/v0/hub/{_ID}/{_ID}", rights=_READS),
     _agents("/v0/hub(/.*)?"),
-    _agents("/v0/clawhub(/.*)?", aliases=_OLD_HUB, slash_segment=3),
+    _agents("/v0/clawhub(/.*)?", rewrites=_OLD_HUB, slash_segment=3),
     _agents("/v0/sign-in", hosts=frozenset({HostKind.AGENT}), rights=_NONE),  # sets the address's cookie
-    _agents(f"/v0/skills/{_ID}(/publish|/update)?", aliases=_ON_AGENT, rights=_CHANGES, slash_segment=3),
-    _agents(f"/v0/(secrets(/{_ID})?|skills)", aliases=_ON_AGENT, rights=_CHANGES),
-    _agents("/v0/(events|usage|model-(servers|providers)|available-agent-versions)", aliases=_ON_AGENT, rights=_READS),
-    _agents("/v0/.*", aliases=_ON_AGENT),
+    _agents(f"/v0/skills/{_ID}(/publish|/update)?", rewrites=_ON_AGENT, rights=_CHANGES, slash_segment=3),
+    _agents(f"/v0/(secrets(/{_ID})?|skills)", rewrites=_ON_AGENT, rights=_CHANGES),
+    _agents("/v0/(events|usage|model-(servers|providers)|available-agent-versions)", rewrites=_ON_AGENT, rights=_READS),
+    _agents("/v0/.*", rewrites=_ON_AGENT),
     _registry("/api/v1/uploads/[^/]+", body=_SKILL_FILE, rights=_CHANGES),
     _registry("/api/v1/skills", methods=frozenset({"POST"}), body=_SKILL, rights=_CHANGES),
     _registry("/api/v1/whoami", rights=_READS),
@@ -154,7 +155,7 @@ URL_MAP = (
     _signed(_SIGNED_UPLOAD, methods=frozenset({"POST"}), rights=_NONE),
     _signed(_UPLOAD_IN_PARTS, rights=_NONE),
     _tus("/v3/files", methods=frozenset({"POST"}), body=_UPLOAD, rights=_CHANGES),
-    _tus(f"/v3/files|{_SIGNED_UPLOAD}", rights={**_CHANGES, "OPTIONS": Right.NONE}),
+    _tus(f"/v3/files|{_SIGNED_UPLOAD}", rights={**_CHANGES, "OPTIONS": Right.NONE}, rewrites=PATH_REWRITES),
     _vectors(f"/v3/vectorize/groups(/{_ID}/files)?", methods=frozenset({"GET"}), rights=_READS),
     _vectors(f"/v3/vectorize/groups/{_ID}/query", methods=frozenset({"POST"}), rights=_ONLY_READS),
     _vectors(f"/v3/vectorize/files/{_ID}", methods=frozenset({"GET", "POST"}), rights=_CHANGES),
@@ -163,7 +164,8 @@ URL_MAP = (
     _storage("/v3/files/(sign|private/download_link)", methods=frozenset({"POST"}), rights=_CREDENTIALS),
     _storage("/v3/data/testAuthentication", rights=_NONE),
     _storage("/v3/(files/(limits|totals)|data/userPinnedDataTotal)", methods=frozenset({"GET"}), rights=_READS),
-    _storage(f"/v3/files/(public/pin_by_cid(/{_ID})?|groups(/{_ID}(/ids/{_ID})?)?|swap/{_ID})", rights=_CHANGES),
+    _storage(f"/v3/files/public/pin_by_cid(/{_ID})?", rights=_CHANGES),
+    _storage(f"/v3/files/(groups(/{_ID}(/ids/{_ID})?)?|swap/{_ID})", rights=_CHANGES, rewrites=PATH_REWRITES),
     _storage(f"/v3/files/{_ID}(/{_ID}|/(signature|swap)/{_ID})?", rights=_CHANGES),
     _storage(f"/v3/groups/{_ID}(/{_ID}(/ids/{_ID})?)?", rights=_CHANGES),
     _storage(f"/v3/gateways/{_ID}/access_tokens", rights={**_READS, "POST": Right.CREDENTIAL}),
@@ -171,8 +173,10 @@ URL_MAP = (
     _storage(f"/v3/gateways/plugins/{_ID}(/plugin/{_ID})?", rights=_CHANGES),
     _storage(f"/v3/gateways(/{_ID}(/(ips|hosts|custom_domain(/{_ID}(/verify)?)?))?)?", rights=_CHANGES),
     _storage(f"/v3/gateways/{_ID}/{_ID}(/.+)?", rights=_CHANGES, slash_segment=5),
-    _storage(f"/v3/ipfs/((swap|signature|gateway_plugins)/{_ID}|gateways)", rights=_CHANGES),
-    _storage("/v3/(ipfs/gateway_analytics_|analytics/gateways/)(top|time_series)", rights=_READS),
+    _storage(f"/v3/ipfs/((swap|signature)/{_ID}|gateways)", rights=_CHANGES, rewrites=PATH_REWRITES),
+    _storage(f"/v3/ipfs/gateway_plugins/{_ID}", rights=_CHANGES),
+    _storage("/v3/ipfs/gateway_analytics_(top|time_series)", rights=_READS, rewrites=PATH_REWRITES),
+    _storage("/v3/analytics/gateways/(top|time_series)", rights=_READS),
     _storage(f"/v3/x402/(payment_instructions(/{_ID}(/cids(/{_ID})?)?)?|payments(/totals)?)", rights=_CHANGES),
     _storage(f"/v3/webhooks(/{_ID}/rotate_secret)?", rights={**_READS, "POST": Right.CREDENTIAL}),
     _storage(f"/v3/webhooks/{_ID}(/(test|deliveries(/{_ID}/redeliver)?))?", rights=_CHANGES),

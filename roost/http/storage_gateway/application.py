@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.drivers.facilitator.contract import FacilitatorFailed
 from roost.drivers.image.contract import UnsupportedImage
-from roost.http.edge.response_cache import CachedResponse, ResponseCache
 from roost.http.stack.url_map import PUBLIC_CONTENT
 from roost.http.storage_gateway.content_responses import ContentResponses
 from roost.http.storage_gateway.errors import ContentNotServed, FormatNotServed, PathNotFound
@@ -26,13 +25,15 @@ from roost.http.storage_gateway.response import (
     send_response,
     text_response,
 )
+from roost.http.storage_gateway.response_cache import CachedResponse, ResponseCache
 from roost.http.storage_gateway.site_pages import SitePages
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.web.errors import STATUS, problem_headers
 from roost.web.rate_limit_fields import FIELD_NAMES
+from roost.web.request_address import rule_of
 from roost.web.request_context import security_headers
-from roost.web.url_rule import UrlFamily, rule_of
+from roost.web.url_rule import UrlFamily
 
 _RESPONSE_TIMEOUT = 30.0
 """Seconds until a response begins."""

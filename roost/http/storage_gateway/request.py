@@ -12,6 +12,7 @@ from roost.http.storage_gateway.errors import InvalidGatewayUrl
 from roost.http.storage_gateway.resolver import GatewayVisitor
 from roost.storage.content.unixfs.cid import IDENTITY, Cid
 from roost.storage.content.unixfs.errors import MalformedContent
+from roost.web.request_address import address_of
 
 TOKEN_FIELD = "pinataGatewayToken"  # noqa: S105 - the name of a field
 _FIELDS_LIMIT = 64
@@ -69,22 +70,22 @@ class GatewayRequest:
 
 def parse_request(scope: Scope) -> GatewayRequest:
     """Parse an ASGI scope. Raises InvalidGatewayUrl."""
-    state = scope["state"]
+    host = address_of(scope).host
     target = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
-    cid, rest, prefix = state["cid_host"], target, PUBLIC_CONTENT
+    cid, rest, prefix = host.cid, target, PUBLIC_CONTENT
     if cid is None:
         prefix = next((one for one in (PRIVATE_CONTENT, PAID_CONTENT) if target.startswith(one)), PUBLIC_CONTENT)
         cid, slash, rest = target.removeprefix(prefix).partition("/")
         rest = slash + rest
     query = scope["query_string"].decode("latin-1")
     return GatewayRequest(
-        gateway=state["gateway_host"],
+        gateway=host.gateway or "",
         head=scope["method"] == "HEAD",
         cid=_cid(cid),
         path=parse_path(rest),
         slash=rest.endswith("/"),
-        own_origin=state["cid_host"] is not None,
-        names_cid=state["cid_host"] is None or state["is_own_name"],
+        own_origin=host.cid is not None,
+        names_cid=host.cid is None or host.domain is None,
         is_private=prefix != PUBLIC_CONTENT,
         is_paid=prefix == PAID_CONTENT,
         target=scope.get("root_path", "") + target,

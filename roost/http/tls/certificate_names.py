@@ -44,7 +44,7 @@ class CertificateNames:
         Origins of single CIDs get none: their number has no bound, so they need a wildcard certificate in a file.
         """
         address = None if ":" in name or name.endswith(".") else self._addresses.parse(name)
-        if address is None or address.host_kind is HostKind.LOCAL:
+        if address is None or address.kind is HostKind.LOCAL:
             return False
         if self._proxy is not None and self._proxy.paused_seconds(name) > 0:
             return False

@@ -25,7 +25,7 @@ _ELSEWHERE: dict[int | str, dict[str, Any]] = {404: {}}  # at addresses without 
 async def own_page(request: Request) -> AuthRequest:
     """Check that no page of another site signs the browser in. Raises ForeignOrigin."""
     visit = auth_request_of(request)
-    check_same_origin(visit.method, visit.headers, visit.origin, upgrade=False)
+    check_same_origin(visit.method, visit.headers, visit.host.origin, upgrade=False)
     return visit
 
 
@@ -62,7 +62,7 @@ async def open_session(
         started = await sessions.redeem_code(body.code, client, replaced)
     else:
         started = await sessions.sign_in(body.key or "", client, replaced)
-    response.headers.update(session_headers(visit.session_cookie or "", started.token.reveal(), visit.origin))
+    response.headers.update(session_headers(visit.host.session_cookie or "", started.token.reveal(), visit.host.origin))
     return schemas.session_response(started.detail)
 
 
@@ -81,7 +81,7 @@ async def end_session(caller: SessionCaller, request: Request, sessions: Service
     """End the browser's session; its open streams close within a second."""
     await sessions.end(caller)
     visit = auth_request_of(request)
-    return Response(status_code=204, headers=ended_session_headers(visit.session_cookie or "", visit.origin))
+    return Response(status_code=204, headers=ended_session_headers(visit.host.session_cookie or "", visit.host.origin))
 
 
 @router.delete("/all")
@@ -92,7 +92,7 @@ async def end_all_sessions(
     ended = await sessions.end_all(caller)
     visit = auth_request_of(request)
     if caller.session_digest is not None:
-        response.headers.update(ended_session_headers(visit.session_cookie or "", visit.origin))
+        response.headers.update(ended_session_headers(visit.host.session_cookie or "", visit.host.origin))
     known = [read.agent_id for read in await reads.list(caller.key_id or "") if read.in_session]
     return schemas.EndedSessions(ended=ended, agent_ids=known)
 

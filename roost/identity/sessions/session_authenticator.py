@@ -40,7 +40,7 @@ class SessionAuthenticator:
         """
         if (token := find_session_token(request)) is None:
             return None
-        check_same_origin(request.method, request.headers, request.origin, upgrade=request.upgrade, is_shared=True)
+        check_same_origin(request.method, request.headers, request.host.origin, upgrade=request.upgrade, is_shared=True)
         if request.method not in SAFE_METHODS:
             expected = csrf_token(token_digest(token))
             if not compare_digest(request.headers.get(CSRF_HEADER, "").encode(), expected.encode()):
@@ -55,14 +55,14 @@ class SessionAuthenticator:
 def session_cookie_pair(request: AuthRequest) -> str:
     """Return what is left of the request's cookies without all others; empty if no session counts."""
     token = find_session_token(request)
-    return "" if token is None else f"{request.session_cookie}={token}"
+    return "" if token is None else f"{request.host.session_cookie}={token}"
 
 
 def find_session_token(request: AuthRequest) -> str | None:
     """Return the token of the cookie that counts at this address, unless the request has another credential."""
-    if request.session_cookie is None or find_key_pair(request.headers) is not None:
+    if request.host.session_cookie is None or find_key_pair(request.headers) is not None:
         return None
     other = find_credential(request.headers, request.query)
     if other is not None and other.source is not CredentialSource.COOKIE:
         return None
-    return find_cookie(request.headers, request.session_cookie)
+    return find_cookie(request.headers, request.host.session_cookie)

@@ -15,9 +15,12 @@ from roost.storage.files.groups.service import GroupService
 from roost.storage.files.service import FileService
 from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits
 from roost.storage.files.uploads.service import UploadService
+from roost.storage.gateways.swaps.schemas import PutSwapRequest
+from roost.storage.gateways.swaps.service import SwapService
 from roost.storage.pins.service import PinService
 from roost.web.large_response import render_list
 from roost.web.multipart import receive_form
+from roost.web.schemas import DataEnvelope, Text
 from roost.web.service_registry import provide_service
 
 LegacyPins = Annotated[LegacyPinService, Depends(provide_service(LegacyPinService))]
@@ -25,6 +28,8 @@ Files = Annotated[FileService, Depends(provide_service(FileService))]
 Groups = Annotated[GroupService, Depends(provide_service(GroupService))]
 Pins = Annotated[PinService, Depends(provide_service(PinService))]
 Uploads = Annotated[UploadService, Depends(provide_service(UploadService))]
+Swaps = Annotated[SwapService, Depends(provide_service(SwapService))]
+CidText = Annotated[str, Path(alias="cid", max_length=512)]
 GroupId = Annotated[str, Path(alias="id")]
 router = APIRouter(tags=["legacy"])
 _PUBLIC = ContentNetwork.PUBLIC
@@ -164,3 +169,21 @@ async def remove_cids_from_group(
     """Remove the public files of some CIDs from a group, all or none. The files are kept."""
     await groups.remove_files(caller.tenant_id, _PUBLIC, group_id, body.to_cids())
     return "OK"
+
+
+@router.put("/v3/ipfs/swap/{cid}", include_in_schema=False)
+async def swap_public_cid(
+    caller: FilesWriter, cid: CidText, body: PutSwapRequest, swaps: Swaps
+) -> DataEnvelope[schemas.LegacySwapRecord]:
+    """Serve another CID in place of this one, on gateways with the plugin."""
+    swap = await swaps.put(caller.tenant_id, _PUBLIC, cid, body.swap_cid)
+    return DataEnvelope(data=schemas.legacy_swap(swap))
+
+
+@router.get("/v3/ipfs/swap/{cid}", include_in_schema=False)
+async def list_public_swaps(
+    caller: FilesReader, cid: CidText, swaps: Swaps, domain: Annotated[Text | None, Query(max_length=253)] = None
+) -> DataEnvelope[Sequence[schemas.LegacySwapRecord]]:
+    """List the swaps of a CID, newest first; `domain` names one of the tenant's gateways."""
+    found = await swaps.history(caller.tenant_id, _PUBLIC, cid, domain)
+    return DataEnvelope(data=[schemas.legacy_swap(swap) for swap in found])

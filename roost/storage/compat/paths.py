@@ -4,11 +4,12 @@ The list of clients is closed (docs/guides/coming-from-pinata.md). A path is rem
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
 from roost.storage.content.model import ContentNetwork
+from roost.web.url_rule import PathRewrite
 
 
 class SupportedClient(StrEnum):
@@ -21,47 +22,31 @@ class SupportedClient(StrEnum):
 
 
 @dataclass(frozen=True)
-class PathRewrite:
-    """Old path of a current operation, with the methods that it accepts.
-
-    network: the value of `{network}` in the current path. response_names: new names of fields in the response.
-    """
-
-    methods: Sequence[str]
-    path: str
-    current: str
-    clients: Sequence[SupportedClient]
-    network: ContentNetwork | None = None
-    response_names: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def current_path(self, parameters: Mapping[str, object]) -> str:
-        """Fill the current path with the values from the old one."""
-        return self.current.format(network=self.network, **parameters)
+class OldPath(PathRewrite):
+    clients: Sequence[SupportedClient] = ()
 
 
 _JAVASCRIPT = (SupportedClient.PINATA, SupportedClient.PINATA_1, SupportedClient.PINATA_WEB3)
 _BEFORE_V3 = (SupportedClient.PINATA_WEB3, SupportedClient.PINATA_SDK)
-_RECORD_METHODS = ("GET", "PUT", "DELETE")
-_private = partial(PathRewrite, clients=(SupportedClient.PINATA_1,), network=ContentNetwork.PRIVATE)
-_public = partial(PathRewrite, clients=(SupportedClient.PINATA_WEB3,), network=ContentNetwork.PUBLIC)
+_READ = frozenset({"GET", "HEAD"})
+_MEMBER = frozenset({"PUT", "DELETE"})
+_RECORD = _READ | _MEMBER
+_private = partial(OldPath, clients=(SupportedClient.PINATA_1,), network=ContentNetwork.PRIVATE)
+_analytics = partial(OldPath, methods=_READ, clients=_JAVASCRIPT)
+_public = partial(OldPath, clients=(SupportedClient.PINATA_WEB3,), network=ContentNetwork.PUBLIC)
 
-PATH_REWRITES: Sequence[PathRewrite] = (
-    _private(("GET",), "/v3/files", "/v3/files/{network}"),
-    _private(_RECORD_METHODS, "/v3/files/{id:uuid}", "/v3/files/{network}/{id}"),
-    _private(("GET", "POST"), "/v3/files/groups", "/v3/groups/{network}"),
-    _private(_RECORD_METHODS, "/v3/files/groups/{id}", "/v3/groups/{network}/{id}"),
-    _private(("PUT", "DELETE"), "/v3/files/groups/{id}/ids/{file_id}", "/v3/groups/{network}/{id}/ids/{file_id}"),
-    _private(_RECORD_METHODS, "/v3/files/swap/{cid}", "/v3/files/{network}/swap/{cid}"),
-    _public(
-        _RECORD_METHODS,
-        "/v3/ipfs/swap/{cid}",
-        "/v3/files/{network}/swap/{cid}",
-        response_names={"mapped_cid": "mappedCid", "created_at": "createdAt"},
-    ),
-    _public(("GET", "POST", "DELETE"), "/v3/ipfs/signature/{cid}", "/v3/files/{network}/signature/{cid}"),
-    PathRewrite(("GET",), "/v3/ipfs/gateways", "/v3/gateways", (SupportedClient.GO,)),
-    PathRewrite(("GET",), "/v3/ipfs/gateway_analytics_top", "/v3/analytics/gateways/top", _JAVASCRIPT),
-    PathRewrite(("GET",), "/v3/ipfs/gateway_analytics_time_series", "/v3/analytics/gateways/time_series", _JAVASCRIPT),
+PATH_REWRITES: Sequence[OldPath] = (
+    _private("/v3/files", "/v3/files/{network}", _READ),
+    _private("/v3/files/{id:uuid}", "/v3/files/{network}/{id}", _RECORD - {"HEAD"}),  # that is of resumable uploads
+    _private("/v3/files/groups", "/v3/groups/{network}", _READ | {"POST"}),
+    _private("/v3/files/groups/{id}", "/v3/groups/{network}/{id}", _RECORD),
+    _private("/v3/files/groups/{id}/ids/{file_id}", "/v3/groups/{network}/{id}/ids/{file_id}", _MEMBER),
+    _private("/v3/files/swap/{cid}", "/v3/files/{network}/swap/{cid}", _RECORD),
+    _public("/v3/ipfs/swap/{cid}", "/v3/files/{network}/swap/{cid}", frozenset({"DELETE"})),
+    _public("/v3/ipfs/signature/{cid}", "/v3/files/{network}/signature/{cid}", _READ | {"POST", "DELETE"}),
+    OldPath("/v3/ipfs/gateways", "/v3/gateways", _READ, clients=(SupportedClient.GO,)),
+    _analytics("/v3/ipfs/gateway_analytics_top", "/v3/analytics/gateways/top"),
+    _analytics("/v3/ipfs/gateway_analytics_time_series", "/v3/analytics/gateways/time_series"),
 )
 
 HANDLED_PATHS: Mapping[str, Sequence[SupportedClient]] = {
@@ -80,6 +65,7 @@ HANDLED_PATHS: Mapping[str, Sequence[SupportedClient]] = {
     "/groups": (SupportedClient.PINATA_WEB3,),
     "/groups/{id}": (SupportedClient.PINATA_WEB3,),
     "/groups/{id}/cids": (SupportedClient.PINATA_WEB3,),
+    "/v3/ipfs/swap/{cid}": (SupportedClient.PINATA_WEB3,),
     "/psa/pins": (SupportedClient.PINNING_SERVICE,),
     "/psa/pins/{requestid}": (SupportedClient.PINNING_SERVICE,),
 }

@@ -27,6 +27,7 @@ from roost.storage.files.model import (
 )
 from roost.storage.files.uploads.model import UploadMetadata
 from roost.storage.files.uploads.schemas import describe_form
+from roost.storage.gateways.swaps.model import HotSwap
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
 from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, parse_pin_query
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text, ZonedTime, describe_body
@@ -246,6 +247,11 @@ class LegacyGroupRecord(ApiSchema):
     updated_at: Moment
 
 
+class LegacySwapRecord(ApiSchema):
+    mapped_cid: str | None
+    created_at: Moment
+
+
 class CidListRequest(StorageSchema):
     cids: Annotated[Sequence[Annotated[str, Field(max_length=512)]], Field(min_length=1, max_length=_CIDS_LIMIT)]
 
@@ -277,6 +283,10 @@ def pin_job_row(pin: Pin) -> LegacyPinJobRecord:
 
 def legacy_group(group: Group) -> LegacyGroupRecord:
     return LegacyGroupRecord(**vars(group), user_id=group.tenant_id)
+
+
+def legacy_swap(swap: HotSwap) -> LegacySwapRecord:
+    return LegacySwapRecord(mapped_cid=swap.mapped_cid, created_at=swap.created_at)
 
 
 def pin_list_row(file: File) -> PinListRow:

@@ -24,7 +24,7 @@ SEALER = Sealer(Sensitive(bytes(32)))
 
 
 @dataclass
-class Host:
+class AgentHost:
     """One server with rows of agents."""
 
     db: Database
@@ -52,11 +52,11 @@ class Host:
 
 
 @asynccontextmanager
-async def running(db: Database, ports: range, host_id: str = "host") -> AsyncIterator[Host]:
+async def running(db: Database, ports: range, host_id: str = "host") -> AsyncIterator[AgentHost]:
     service = AgentPorts(db, host_id, ports)
     await service.start()
     try:
-        yield Host(db, service, AgentRepository(db, SEALER, dict.fromkeys(Plan, 20), host_id, service))
+        yield AgentHost(db, service, AgentRepository(db, SEALER, dict.fromkeys(Plan, 20), host_id, service))
     finally:
         await service.stop()
 

@@ -22,7 +22,7 @@ from roost.identity.caller import Plan
 from roost.warden_client.errors import ContainerNotRunning, DialRefused
 
 
-class Other(FakeEngine):
+class OtherEngine(FakeEngine):
     id = "other"
 
 
@@ -52,7 +52,7 @@ def agent(database: Database, repository: AgentRepository) -> Agent:
 
 @pytest.fixture
 def runtimes(repository: AgentRepository, runtime: FakeRuntime) -> AgentRuntimes:
-    return AgentRuntimes(repository, runtime, [Other(), FakeEngine()])
+    return AgentRuntimes(repository, runtime, [OtherEngine(), FakeEngine()])
 
 
 async def test_engines_in_the_order_in_which_they_are_offered(runtimes: AgentRuntimes) -> None:

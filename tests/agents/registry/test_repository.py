@@ -104,6 +104,7 @@ async def test_a_reason_is_bounded_and_shows_no_credential(
     token = (await repository.get_internal_token(agent.id)).reveal()
     database.run(lambda c: repository.set_state(c, agent.id, AgentState.FAILED, "x" * 9000 + f" key {token}"))
     reason = (await repository.get(agent.id)).reason
+    assert reason is not None
     assert len(reason) <= REASON_LIMIT
     assert token not in reason
 

@@ -6,14 +6,16 @@ from roost.agents.registry.schemas import AgentFields
 AT = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 
 
-class Wider(AgentFields):
+class WiderAgentFields(AgentFields):
     more: int
 
 
 def test_how_an_agent_is_told() -> None:
     profile = AgentProfile("Ada", "counts", "calm", "\U0001f989", "openai/gpt-5")
     agent = Agent("a", "t", profile, "fake", "1.0.0", AgentState.RUNNING, "why", False, "host", AT, AT)
-    told = Wider.from_agent(agent, "http://a.agents.localhost", more=1).model_dump(mode="json", by_alias=True)
+    told = WiderAgentFields.from_agent(agent, "http://a.agents.localhost", more=1).model_dump(
+        mode="json", by_alias=True
+    )
     assert told == {
         "agentId": "a",
         "userId": "t",

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from click.testing import Result
+from typer.testing import Result
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
@@ -27,7 +27,7 @@ def message(number: int, text: str = "") -> dict[str, str]:
     return {"timestamp": moment, "level": "WARN", "source": "gateway/ws", "message": text or f"line {number}"}
 
 
-class Streams:
+class LogStreamServer:
     """A server whose n-th log stream goes as the n-th script says; each then ends."""
 
     def __init__(self, *scripts: Script) -> None:
@@ -53,8 +53,8 @@ class Streams:
 
 
 @contextmanager
-def streams(*scripts: Script) -> Iterator[Streams]:
-    made = Streams(*scripts)
+def streams(*scripts: Script) -> Iterator[LogStreamServer]:
+    made = LogStreamServer(*scripts)
     with serve(made.handle, "127.0.0.1", 0, process_request=made.answer) as server:
         made.url = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
         thread = Thread(target=server.serve_forever)
@@ -66,7 +66,7 @@ def streams(*scripts: Script) -> Iterator[Streams]:
             thread.join()
 
 
-def tells(*messages: dict[str, str], code: int = 1012, reason: str = "") -> Script:
+def sends_messages(*messages: dict[str, str], code: int = 1012, reason: str = "") -> Script:
     def script(connection: ServerConnection) -> None:
         for one in messages:
             connection.send(json.dumps(one))
@@ -86,8 +86,8 @@ def test_the_last_lines(server: FakeServer, verb: tuple[str, ...]) -> None:
 
 def test_lines_are_followed_over_connections_and_told_once() -> None:
     twice = message(2, "the same moment")
-    first = tells(message(1), message(2), twice)
-    second = tells(message(1), message(2), twice, message(2, "another"), message(3))
+    first = sends_messages(message(1), message(2), twice)
+    second = sends_messages(message(1), message(2), twice, message(2, "another"), message(3))
     with streams(first, second) as server:
         ran = server.run("--level", "warn")
     texts = [line.split("  ")[-1] for line in ran.stdout.splitlines()]
@@ -99,7 +99,7 @@ def test_lines_are_followed_over_connections_and_told_once() -> None:
 
 
 def test_a_message_a_line_for_scripts() -> None:
-    with streams(tells(message(1), message(2), code=1008, reason="Unauthorized")) as server:
+    with streams(sends_messages(message(1), message(2), code=1008, reason="Unauthorized")) as server:
         ran = server.run("-o", "json")
     assert [json.loads(line) for line in ran.stdout.splitlines()] == [message(1), message(2)]
     assert (ran.exit_code, ran.stderr) == (4, "Error: Unauthorized\n")

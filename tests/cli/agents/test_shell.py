@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runn
 
 
 def shell(server: RunningServer, *arguments: str) -> AbstractAsyncContextManager[TerminalUser]:
-    environment = {"ROOST_URL": f"http://127.0.0.1:{server.port}", "ROOST_TOKEN": server.key()}
-    return run_on_pty("shell", *arguments, **environment)
+    return run_on_pty("shell", *arguments, ROOST_URL=f"http://127.0.0.1:{server.port}", ROOST_TOKEN=server.key())
 
 
 async def test_shell_is_a_terminal(server: RunningServer) -> None:
@@ -78,7 +78,7 @@ async def test_the_way_out(server: RunningServer) -> None:
 
 async def test_a_lost_connection_is_replaced(server: RunningServer) -> None:
     async with breakable_path(server.port) as path:
-        environment = {"ROOST_URL": f"http://127.0.0.1:{path.port}", "ROOST_TOKEN": server.key()}
+        environment: dict[str, Any] = {"ROOST_URL": f"http://127.0.0.1:{path.port}", "ROOST_TOKEN": server.key()}
         async with run_on_pty("shell", "Ada", "printf one; read x; echo got $x; exit 5", **environment) as user:
             await user.find(b"one")
             path.break_streams()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, Platforms, platforms
+from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, FakePlatformApi, platforms
 from tests.support.server import RunningServer, running
 
 SKILL = "---\nname: word-count\ndescription: Counts words.\n---\nRun `scripts/count.sh FILE`.\n"
@@ -46,21 +46,23 @@ EVERYTHING: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def fake_platforms() -> Iterator[Platforms]:
+def fake_platforms() -> Iterator[FakePlatformApi]:
     with platforms() as told:
         told.known.add(TELEGRAM_BOT)
         yield told
 
 
 @pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, fake_platforms: Platforms) -> AsyncIterator[RunningServer]:
+async def server(
+    tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakePlatformApi
+) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("fleet") / "data"
     async with running(folder, ROOST_CATALOGUE="true", ROOST_TELEGRAM_API=fake_platforms.url) as server:
         yield server
 
 
 @dataclass
-class Shell:
+class CommandLine:
     """Runs the command line of one tenant in a folder."""
 
     server: RunningServer
@@ -99,11 +101,11 @@ class Shell:
 
 
 @pytest.fixture
-async def shell(server: RunningServer, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Shell]:
+async def shell(server: RunningServer, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[CommandLine]:
     (tmp_path / "word-count" / "scripts").mkdir(parents=True)
     (tmp_path / "word-count" / "SKILL.md").write_text(SKILL)
     (tmp_path / "word-count" / "scripts" / "count.sh").write_text('#!/bin/sh\nwc -w < "$1"\n')
-    shell = Shell(server, server.key(request.node.name), tmp_path)
+    shell = CommandLine(server, server.key(request.node.name), tmp_path)
     yield shell
     client = server.client(shell.token)
     for agent in (await shell.get("/v0/agents"))["agents"]:
@@ -116,7 +118,7 @@ def changed(file: Any, number: int, **fields: Any) -> Any:
     return {**file, "agents": agents}
 
 
-async def test_a_fleet_with_everything(shell: Shell) -> None:
+async def test_a_fleet_with_everything(shell: CommandLine) -> None:
     missing = await shell.apply(EVERYTHING, code=2)
     assert "Set these environment variables: LIBRARY_KEY, BOT" in missing
     assert (await shell.get("/v0/agents"))["agents"] == []
@@ -159,7 +161,7 @@ async def test_a_fleet_with_everything(shell: Shell) -> None:
         assert await shell.apply(shown, "--plan", "--exit-code") == "No changes.\n", shown
 
 
-async def test_only_the_difference_is_changed(shell: Shell) -> None:
+async def test_only_the_difference_is_changed(shell: CommandLine) -> None:
     shell.environment = {"LIBRARY_KEY": "very-secret", "BOT": TELEGRAM_BOT}
     await shell.apply(EVERYTHING)
     before = await shell.agent("Ada")
@@ -202,7 +204,7 @@ async def test_only_the_difference_is_changed(shell: Shell) -> None:
     assert await shell.apply(EVERYTHING) == "No changes.\n"
 
 
-async def test_one_agent_that_cannot_be_made_does_not_stop_the_others(shell: Shell) -> None:
+async def test_one_agent_that_cannot_be_made_does_not_stop_the_others(shell: CommandLine) -> None:
     file = {
         "version": 1,
         "agents": [
@@ -221,7 +223,7 @@ async def test_one_agent_that_cannot_be_made_does_not_stop_the_others(shell: She
     assert "Error: agent Joe: engine: is fake, and cannot become other" in again
 
 
-async def test_values_of_secrets(shell: Shell) -> None:
+async def test_values_of_secrets(shell: CommandLine) -> None:
     shell.environment = {"LIBRARY_KEY": "one"}
     file = {
         "version": 1,
@@ -247,7 +249,7 @@ async def test_values_of_secrets(shell: Shell) -> None:
     assert await shell.apply(file) == "No changes.\n"
 
 
-async def test_an_interrupted_apply_is_finished_by_the_next(shell: Shell) -> None:
+async def test_an_interrupted_apply_is_finished_by_the_next(shell: CommandLine) -> None:
     """Kill the command at several points; the last apply leaves nothing to do, and each agent once."""
     shell.environment = {"LIBRARY_KEY": "very-secret", "BOT": TELEGRAM_BOT}
     for seconds in (0.7, 1.2, 1.7):
@@ -271,7 +273,7 @@ async def test_an_interrupted_apply_is_finished_by_the_next(shell: Shell) -> Non
     assert sorted(agent["name"] for agent in (await shell.get("/v0/agents"))["agents"]) == ["Ada", "Bob"]
 
 
-async def test_a_template_and_the_plan_as_json(shell: Shell) -> None:
+async def test_a_template_and_the_plan_as_json(shell: CommandLine) -> None:
     task = {"name": "own", "schedule": "@daily", "prompt": "Read."}
     rita = {"name": "Rita", "template": "researcher", "skills": []}
     file = {"version": 1, "agents": [rita]}

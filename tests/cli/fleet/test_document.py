@@ -41,7 +41,8 @@ agents:
         *("007", "1.10", "no", "on"),
         SecretKind.VARIABLE,
     )
-    (task,) = agent.tasks or ()
+    assert agent.tasks is not None
+    (task,) = agent.tasks
     assert (task.name, task.payload.message, task.enabled) == ("yes", "off", False)
     assert agent.profile() == {"description": None, "vibe": "1.10", "model": "no"}
     assert (agent.skills, agent.secrets, agent.channels) == (None, None, None)
@@ -122,7 +123,9 @@ def test_all_errors_come_at_once_up_to_a_limit() -> None:
 def test_a_single_time_may_have_passed() -> None:
     for schedule in ("2020-01-01T09:00:00+01:00", "{kind: at, at: 2020-01-01T08:00:00Z}"):
         fleet = parse_fleet(f"{HEAD}agents: [{{name: a, tasks: [{{name: t, schedule: {schedule}, prompt: p}}]}}]", "f")
-        (task,) = fleet.agents[0].tasks or ()
+        tasks = fleet.agents[0].tasks
+        assert tasks is not None
+        (task,) = tasks
         assert str(task.schedule.at).startswith("2020-01-01")
 
 

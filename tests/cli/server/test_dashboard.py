@@ -17,7 +17,7 @@ LINK = f"http://localhost:8642/login#code=rst_login_{'0f' * 32}"
 MADE = (201, {"url": LINK, "expiresAt": "2026-01-02T03:14:05.000006Z"})
 
 
-class Desktop(webbrowser.BackgroundBrowser):
+class RecordingBrowser(webbrowser.BackgroundBrowser):
     """A browser with windows, which remembers what it opened."""
 
     def __init__(self, works: bool = True) -> None:
@@ -45,7 +45,7 @@ def test_it_opens_or_prints_a_link(
     stdout: str,
     role: str,
 ) -> None:
-    browser = Desktop(works)
+    browser = RecordingBrowser(works)
     monkeypatch.setattr(webbrowser, "get", lambda: browser)
     server.answers["POST /v0/session/links"] = MADE
     done = server.run("dashboard", *options)

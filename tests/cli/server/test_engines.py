@@ -14,7 +14,7 @@ from roost.drivers.engine.fake.driver import FakeEngine
 from tests.cli.terminal import run, run_on_terminal
 
 
-class Offline(FakeEngine):
+class OfflineEngine(FakeEngine):
     def installed(self) -> Sequence[str]:
         return []
 
@@ -25,27 +25,27 @@ class Offline(FakeEngine):
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def no_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without engines."""
     monkeypatch.setenv("ROOST_ENGINES", str(tmp_path / "engines"))
     monkeypatch.setenv("ROOST_DATA", str(tmp_path / "data"))
     return tmp_path
 
 
-def test_none_is_installed(nowhere: Path) -> None:
+def test_none_is_installed(no_engines: Path) -> None:
     rows = json.loads(run("engines", "list", "-o", "json").stdout)
     assert [row["id"] for row in rows] == ["openclaw", "hermes"]
     assert [row["installed"] for row in rows] == [[], []]
     assert [engine.default_version for engine in app.create_engines(config.load_settings())] == [
         row["default"] for row in rows
     ]
-    assert not (nowhere / "data").exists()
+    assert not (no_engines / "data").exists()
 
 
-def test_the_table_has_a_column_for_what_it_was_asked(nowhere: Path) -> None:
+def test_the_table_has_a_column_for_what_it_was_asked(no_engines: Path) -> None:
     head = run("engines", "list").stdout.splitlines()[0]
     assert head.split() == ["ID", "LABEL", "DEFAULT", "INSTALLED"]
-    assert not (nowhere / "engines").exists()
+    assert not (no_engines / "engines").exists()
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ def test_the_table_has_a_column_for_what_it_was_asked(nowhere: Path) -> None:
         (["remove"], 2),
     ],
 )
-def test_unknown_engines_leave_no_files(nowhere: Path, typed: list[str], code: int) -> None:
+def test_unknown_engines_leave_no_files(no_engines: Path, typed: list[str], code: int) -> None:
     answer = run("engines", *typed)
     assert answer.exit_code == code
     assert answer.stdout == ""
-    assert list(nowhere.iterdir()) == []
+    assert list(no_engines.iterdir()) == []
 
 
 def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
-    nowhere: Path, capsys: pytest.CaptureFixture[str]
+    no_engines: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine, settings = FakeEngine(), config.load_settings()
     install_version(settings, engine, "1.1.0")
@@ -77,12 +77,12 @@ def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
     assert engine.installed() == ["1.1.0", "1.0.0"]
 
 
-def test_the_terminal_shows_that_an_installed_version_is_checked(nowhere: Path) -> None:
+def test_the_terminal_shows_that_an_installed_version_is_checked(no_engines: Path) -> None:
     code = f"""if 1:
         from roost import config
         from roost.cli.server.engines import install_version
         from roost.drivers.engine.fake.driver import FakeEngine
-        engine, settings = FakeEngine(), config.load_settings({{"ROOST_DATA": {str(nowhere / "data")!r}}})
+        engine, settings = FakeEngine(), config.load_settings({{"ROOST_DATA": {str(no_engines / "data")!r}}})
         install_version(settings, engine, "1.1.0")
         install_version(settings, engine, "1.1.0")"""
     first, second = run_on_terminal(code).split("Installed Fake 1.1.0.")
@@ -93,10 +93,10 @@ def test_the_terminal_shows_that_an_installed_version_is_checked(nowhere: Path) 
 
 @pytest.mark.parametrize(
     ("engine", "version", "told"),
-    [(Offline(), "1.0.0", "no network\n[red]last line"), (FakeEngine(), "9", "no such version")],
+    [(OfflineEngine(), "1.0.0", "no network\n[red]last line"), (FakeEngine(), "9", "no such version")],
 )
 def test_an_install_that_fails(
-    nowhere: Path, capsys: pytest.CaptureFixture[str], engine: FakeEngine, version: str, told: str
+    no_engines: Path, capsys: pytest.CaptureFixture[str], engine: FakeEngine, version: str, told: str
 ) -> None:
     with pytest.raises(Left) as left:
         install_version(config.load_settings(), engine, version)
@@ -105,7 +105,7 @@ def test_an_install_that_fails(
 
 
 def test_an_engine_that_does_not_fit_on_the_disk_is_not_begun(
-    nowhere: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    no_engines: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = FakeEngine()
     monkeypatch.setattr(FakeEngine, "installed_bytes", 1 << 60)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roost.cli.client import message_stream
-from tests.cli.agents.test_logs import Streams, streams, tells
+from tests.cli.agents.test_logs import LogStreamServer, sends_messages, streams
 from tests.cli.terminal import run
 
 
@@ -19,12 +19,14 @@ def message(number: int, kind: str) -> dict[str, Any]:
     return event(number, kind, subject=None, data={})
 
 
-def events(server: Streams, *arguments: str) -> Any:
+def events(server: LogStreamServer, *arguments: str) -> Any:
     return run("events", *arguments, ROOST_URL=server.url, ROOST_TOKEN="key")
 
 
 def test_the_stored_events_are_printed_once() -> None:
-    with streams(tells(event(7)), tells(event(8, data={}), message(8, "heartbeat"), event(9))) as server:
+    with streams(
+        sends_messages(event(7)), sends_messages(event(8, data={}), message(8, "heartbeat"), event(9))
+    ) as server:
         ran = events(server, "--types", "file")
     assert ran.stdout.splitlines() == [
         '     7  2026-01-02T03:04:05.000006Z  file.added         f1  name="t\\u00f6a\\u001b"',
@@ -41,7 +43,7 @@ def test_who_changed_something_is_printed() -> None:
         {"kind": "signed_url", "id": None, "name": None},
     ]
     stored = [event(number, data={}, actor=actor) for number, actor in enumerate(actors)]
-    with streams(tells(*stored, message(8, "heartbeat"))) as server:
+    with streams(sends_messages(*stored, message(8, "heartbeat"))) as server:
         lines = events(server).stdout.splitlines()
     assert [line.partition("  f1  ")[2] for line in lines] == [
         'by session "lap\\u001btop"',
@@ -51,8 +53,8 @@ def test_who_changed_something_is_printed() -> None:
 
 
 def test_events_are_followed_after_the_last_position() -> None:
-    first = tells(message(3, "heartbeat"), event(4), message(6, "heartbeat"))
-    second = tells(message(20, "reset"), code=1008, reason="Unauthorized")
+    first = sends_messages(message(3, "heartbeat"), event(4), message(6, "heartbeat"))
+    second = sends_messages(message(20, "reset"), code=1008, reason="Unauthorized")
     with streams(first, second) as server:
         ran = events(server, "-f", "--agent", "Ada", "-o", "json")
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == ["4", "20"]
@@ -62,7 +64,7 @@ def test_events_are_followed_after_the_last_position() -> None:
 
 
 def test_a_reset_says_what_to_do() -> None:
-    with streams(tells(message(20, "reset"), message(20, "heartbeat"))) as server:
+    with streams(sends_messages(message(20, "reset"), message(20, "heartbeat"))) as server:
         assert "some events are gone: reload" in events(server, "--after", "3").stdout
     assert server.asked[0][0] == "/v0/events?after=3"
 

@@ -134,9 +134,9 @@ def test_the_first_agent_and_all_of_it_again(tmp_path: Path) -> None:
 
 @pytest.mark.container
 def test_sigterm_can_leave_agents_to_the_next_server_and_ctrl_c_ends_them(tmp_path: Path) -> None:
-    data, setting = tmp_path / "data", {"ROOST_KEEP_AGENTS_ON_STOP": "true"}
+    data = tmp_path / "data"
     with ExitStack() as cleanup:
-        with up(data, runtime="bwrap", **setting) as server:
+        with up(data, runtime="bwrap", ROOST_KEEP_AGENTS_ON_STOP="true") as server:
             server.prints("Press Ctrl-C")
             (record,) = data.glob("run/*/container.json")
             container = record.read_text()
@@ -145,7 +145,7 @@ def test_sigterm_can_leave_agents_to_the_next_server_and_ctrl_c_ends_them(tmp_pa
             assert server.stop(signal.SIGTERM) == 0
             assert "The agents keep running" in server.text()
         assert warden.exists()
-        with up(data, runtime="bwrap", **setting) as server:
+        with up(data, runtime="bwrap", ROOST_KEEP_AGENTS_ON_STOP="true") as server:
             server.prints("Press Ctrl-C")
             assert "(fake, running)" in server.text()
             assert [one["status"] for one in server.agents()] == ["running"]

@@ -30,7 +30,7 @@ def page(*files: dict[str, Any], token: str | None = None) -> tuple[int, Any]:
     return 200, {"data": {"files": list(files), "next_page_token": token}}
 
 
-def parts(form: bytes) -> list[tuple[str, str | None, bytes]]:
+def parts(form: bytes) -> list[tuple[str | None, str | None, bytes]]:
     """Name, file name and content of each part."""
     boundary = form[2 : form.index(b"\r\n")].decode()
     return [

@@ -1,7 +1,7 @@
 """What is uploaded out of a folder, and the form that carries it, as a server reads it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from roost.cli.storage import upload_form
 from roost.cli.storage.upload_form import LocalFile, MultipartForm
 
 
-def refused(capsys: pytest.CaptureFixture[str], code: ExitCode, act: object) -> str:
+def refused(capsys: pytest.CaptureFixture[str], code: ExitCode, act: Callable[[], object]) -> str:
     with pytest.raises(typer.Exit) as left:
         act()
     assert left.value.exit_code == code
@@ -29,11 +29,12 @@ def read(made: MultipartForm) -> tuple[dict[str, str], dict[str, bytes]]:
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
     for part in MultipartParser(BytesIO(body), options["boundary"]):
-        with part.file as content:
-            given = content.read()
+        given = part.raw
+        part.close()
         if part.filename:
             files[part.filename] = given
         else:
+            assert part.name is not None
             fields[part.name] = given.decode()
     return fields, files
 

@@ -48,7 +48,7 @@ async def test_a_client_that_knows_one_address(server: RunningServer, tmp_path: 
     authority = Authority("our own")
     trusted = tmp_path / "authority.pem"
     trusted.write_bytes(authority.certificate)
-    async with front(authority.server(ONLY), server.port) as port:
+    async with serve_tls_proxy(authority.server(ONLY), server.port) as port:
         told = await run(
             *(server, "fixed", tmp_path / "journey", "--import", "./override.mjs"),
             NODE_EXTRA_CA_CERTS=str(trusted),
@@ -60,7 +60,7 @@ async def test_a_client_that_knows_one_address(server: RunningServer, tmp_path: 
 
 
 @asynccontextmanager
-async def front(tls: ssl.SSLContext, port: int) -> AsyncIterator[int]:
+async def serve_tls_proxy(tls: ssl.SSLContext, port: int) -> AsyncIterator[int]:
     """A proxy as stands in front of a server: it ends TLS, and asks under the server's own name."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,34 +1,40 @@
-"""A server with a facilitator, and a shop for each test."""
+"""A server with a facilitator, and paid content for each test."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.contract.backing import Backing
-from tests.contract.payments.paid_content import Bank, PaidContent, open_bank, open_shop
+from tests.contract.payments.paid_content import (
+    FacilitatorServer,
+    PaidContent,
+    create_paid_content,
+    serve_fake_facilitator,
+)
 from tests.support.server import RunningServer, running
 
 
 @pytest.fixture(scope="module")
-async def opened_bank() -> AsyncIterator[Bank]:
-    async with open_bank() as bank:
-        yield bank
+async def running_facilitator_server() -> AsyncIterator[FacilitatorServer]:
+    async with serve_fake_facilitator() as facilitator_server:
+        yield facilitator_server
 
 
 @pytest.fixture
-def bank(opened_bank: Bank) -> Bank:
+def facilitator_server(running_facilitator_server: FacilitatorServer) -> FacilitatorServer:
     """Return the facilitator of the server, honest and without memory of its calls."""
-    opened_bank.reset()
-    return opened_bank
+    running_facilitator_server.reset()
+    return running_facilitator_server
 
 
 @pytest.fixture(scope="module")
-async def server(backing: Backing, opened_bank: Bank) -> AsyncIterator[RunningServer]:
-    settings = {**backing.environment, "ROOST_FACILITATOR_URL": opened_bank.url}
-    async with running(backing.folder, **settings) as server:
+async def server(backing: Backing, running_facilitator_server: FacilitatorServer) -> AsyncIterator[RunningServer]:
+    async with running(
+        backing.folder, ROOST_FACILITATOR_URL=running_facilitator_server.url, **backing.environment
+    ) as server:
         yield server
 
 
 @pytest.fixture
-async def shop(server: RunningServer, tenant: str) -> PaidContent:
-    return await open_shop(server, tenant)
+async def paid_content(server: RunningServer, tenant: str) -> PaidContent:
+    return await create_paid_content(server, tenant)

@@ -26,7 +26,7 @@ SEPOLIA = {"asset": TOKEN, "pay_to": SELLER, "network": OLD_NETWORK, "amount": s
 
 
 @dataclass
-class Bank:
+class FacilitatorServer:
     """The facilitator of a server; `url` is where it is served."""
 
     facilitator: FakeFacilitator
@@ -89,10 +89,10 @@ def receipt(answer: httpx.Response, version: int = 2) -> dict[str, Any]:
     return json.loads(base64.b64decode(answer.headers[name]))
 
 
-async def open_shop(
+async def create_paid_content(
     server: RunningServer, tenant: str, *requirements: dict[str, Any], data: bytes = CONTENT
 ) -> PaidContent:
-    """Open a shop with one file."""
+    """Store a file and put a price on it."""
     api = server.client(server.key(tenant), "api.localhost")
     cid = (await keep(server, tenant, ContentNetwork.PRIVATE, data)).cid
     body = {"name": "articles", "payment_requirements": requirements or [SEPOLIA]}
@@ -106,7 +106,7 @@ async def open_shop(
 
 
 @asynccontextmanager
-async def open_bank() -> AsyncIterator[Bank]:
+async def serve_fake_facilitator() -> AsyncIterator[FacilitatorServer]:
     facilitator = FakeFacilitator()
     async with served_facilitator(facilitator) as url:
-        yield Bank(facilitator, url)
+        yield FacilitatorServer(facilitator, url)

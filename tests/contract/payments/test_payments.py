@@ -15,9 +15,9 @@ from tests.contract.payments.paid_content import (
     PAYMENTS,
     PRICE,
     SEPOLIA,
-    Bank,
+    FacilitatorServer,
     PaidContent,
-    open_shop,
+    create_paid_content,
     receipt,
     required,
 )
@@ -28,10 +28,12 @@ ON_SERVICES = {"test_a_payment_serves_the_content_once", "test_of_parallel_uses_
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
-async def test_required_payment_is_told_without_a_call(shop: PaidContent, bank: Bank) -> None:
-    answer = await shop.get()
+async def test_required_payment_is_told_without_a_call(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer
+) -> None:
+    answer = await paid_content.get()
     assert answer.headers["cache-control"] == "no-store"
-    url = f"{shop.visitor.headers['host'].join(('http://', ''))}{shop.path}"
+    url = f"{paid_content.visitor.headers['host'].join(('http://', ''))}{paid_content.path}"
     (old,) = required(answer, 1)["accepts"]
     assert required(answer, 1) == {"x402Version": 1, "error": "Payment is required", "accepts": [old]}
     common = {"scheme": "exact", "payTo": SELLER, "maxTimeoutSeconds": 60, "asset": SEPOLIA["asset"]}
@@ -41,15 +43,17 @@ async def test_required_payment_is_told_without_a_call(shop: PaidContent, bank: 
     new = required(answer, 2)
     assert new["accepts"] == [{**common, "network": NETWORK, "amount": str(PRICE)}]
     assert (new["x402Version"], new["resource"]["url"], new["resource"]["mimeType"]) == (2, url, "text/plain")
-    assert bank.facilitator.calls == []
+    assert facilitator_server.facilitator.calls == []
 
 
 @VERSIONS
-async def test_a_payment_serves_the_content_once(shop: PaidContent, bank: Bank, version: int) -> None:
-    payer = bank.account()
-    before = bank.facilitator.balances[SELLER.lower()]
-    payment = await shop.pay(payer, version)
-    answer = await shop.get(payment)
+async def test_a_payment_serves_the_content_once(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer, version: int
+) -> None:
+    payer = facilitator_server.account()
+    before = facilitator_server.facilitator.balances[SELLER.lower()]
+    payment = await paid_content.pay(payer, version)
+    answer = await paid_content.get(payment)
     assert (answer.status_code, answer.content) == (200, CONTENT)
     assert answer.headers["cache-control"] == "private, no-cache"
     given = receipt(answer, version)
@@ -60,94 +64,107 @@ async def test_a_payment_serves_the_content_once(shop: PaidContent, bank: Bank, 
         "payer": payer.address,
     }
     for _ in range(2):
-        assert "presented before" in required(await shop.get(payment))["error"]
-    assert bank.facilitator.balances[SELLER.lower()] == before + PRICE
-    assert bank.facilitator.calls == ["verify", "settle"]
-    (row,) = await shop.payments()
+        assert "presented before" in required(await paid_content.get(payment))["error"]
+    assert facilitator_server.facilitator.balances[SELLER.lower()] == before + PRICE
+    assert facilitator_server.facilitator.calls == ["verify", "settle"]
+    (row,) = await paid_content.payments()
     assert (row["state"], row["transaction"], row["amount"]) == ("settled", given["transaction"], str(PRICE))
 
 
-async def test_of_parallel_uses_one_is_served(shop: PaidContent, bank: Bank) -> None:
-    payment = await shop.pay(bank.account())
-    answers = await asyncio.gather(*(shop.get(payment) for _ in range(50)))
+async def test_of_parallel_uses_one_is_served(paid_content: PaidContent, facilitator_server: FacilitatorServer) -> None:
+    payment = await paid_content.pay(facilitator_server.account())
+    answers = await asyncio.gather(*(paid_content.get(payment) for _ in range(50)))
     assert sorted(answer.status_code for answer in answers) == [200] + [402] * 49
-    assert bank.facilitator.calls.count("settle") == 1
+    assert facilitator_server.facilitator.calls.count("settle") == 1
 
 
-async def test_content_that_is_not_for_sale(server: RunningServer, shop: PaidContent, bank: Bank, tenant: str) -> None:
+async def test_content_that_is_not_for_sale(
+    server: RunningServer, paid_content: PaidContent, facilitator_server: FacilitatorServer, tenant: str
+) -> None:
     private = (await keep(server, tenant, ContentNetwork.PRIVATE, b"not for sale")).cid
     public = (await keep(server, tenant, ContentNetwork.PUBLIC, b"free")).cid
-    stranger = await open_shop(server, f"{tenant}-2", data=b"of another tenant")
+    stranger = await create_paid_content(server, f"{tenant}-2", data=b"of another tenant")
     missing = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"
-    answers = [await shop.get(path=f"/x402/cid/{cid}") for cid in (private, public, stranger.cid, missing)]
+    answers = [await paid_content.get(path=f"/x402/cid/{cid}") for cid in (private, public, stranger.cid, missing)]
     assert {(answer.status_code, answer.text) for answer in answers} == {(404, answers[0].text)}
     assert "ERR_ID:00006" in answers[0].text
-    detached = await shop.api.delete(f"{INSTRUCTIONS}/{shop.instruction['id']}/cids/{shop.cid}")
+    detached = await paid_content.api.delete(f"{INSTRUCTIONS}/{paid_content.instruction['id']}/cids/{paid_content.cid}")
     assert detached.status_code == 200
-    assert (await shop.get()).text == answers[0].text
-    assert (await shop.visitor.get(f"/ipfs/{shop.cid}")).status_code == 404
-    assert (await shop.visitor.get(f"/files/{shop.cid}")).status_code == 403
-    assert [(await shop.visitor.get(path)).status_code for path in ("/x402", "/x402/cid", "/x402/x")] == [404] * 3
+    assert (await paid_content.get()).text == answers[0].text
+    assert (await paid_content.visitor.get(f"/ipfs/{paid_content.cid}")).status_code == 404
+    assert (await paid_content.visitor.get(f"/files/{paid_content.cid}")).status_code == 403
+    assert [(await paid_content.visitor.get(path)).status_code for path in ("/x402", "/x402/cid", "/x402/x")] == [
+        404
+    ] * 3
 
 
-async def test_requests_that_take_no_money(shop: PaidContent, bank: Bank) -> None:
-    payment = await shop.pay(bank.account())
-    head = await shop.visitor.head(shop.path, headers={"X-PAYMENT": "x"})
+async def test_requests_that_take_no_money(paid_content: PaidContent, facilitator_server: FacilitatorServer) -> None:
+    payment = await paid_content.pay(facilitator_server.account())
+    head = await paid_content.visitor.head(paid_content.path, headers={"X-PAYMENT": "x"})
     assert (head.status_code, head.content, bool(head.headers["payment-required"])) == (402, b"", True)
-    beyond = await shop.get(payment, Range=f"bytes={len(CONTENT)}-")
+    beyond = await paid_content.get(payment, Range=f"bytes={len(CONTENT)}-")
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{len(CONTENT)}")
-    assert (await shop.get(payment, **{"If-None-Match": f'"{shop.cid}"'})).status_code == 304
+    assert (await paid_content.get(payment, **{"If-None-Match": f'"{paid_content.cid}"'})).status_code == 304
     for option in ("format=raw", "format=car", "img-width=10"):
-        assert (await shop.get(payment, path=f"{shop.path}?{option}")).status_code == 400
-    assert (await shop.visitor.post(shop.path)).status_code == 405
-    assert bank.facilitator.calls == []
-    part = await shop.get(payment, Range="bytes=3-9")
+        assert (await paid_content.get(payment, path=f"{paid_content.path}?{option}")).status_code == 400
+    assert (await paid_content.visitor.post(paid_content.path)).status_code == 405
+    assert facilitator_server.facilitator.calls == []
+    part = await paid_content.get(payment, Range="bytes=3-9")
     assert (part.status_code, part.content) == (206, CONTENT[3:10])
-    assert (await shop.visitor.head(shop.path)).status_code == 402
+    assert (await paid_content.visitor.head(paid_content.path)).status_code == 402
 
 
-async def test_browsers_of_any_origin_can_pay(shop: PaidContent, bank: Bank) -> None:
-    preflight = await shop.visitor.options(shop.path, headers={"Origin": "https://wallet.example"})
+async def test_browsers_of_any_origin_can_pay(paid_content: PaidContent, facilitator_server: FacilitatorServer) -> None:
+    preflight = await paid_content.visitor.options(paid_content.path, headers={"Origin": "https://wallet.example"})
     allowed = preflight.headers["access-control-allow-headers"].lower().split(", ")
     assert {"x-payment", "payment-signature", "access-control-expose-headers"} <= set(allowed)
-    for answer in (await shop.get(), await shop.get(await shop.pay(bank.account()))):
+    for answer in (
+        await paid_content.get(),
+        await paid_content.get(await paid_content.pay(facilitator_server.account())),
+    ):
         exposed = answer.headers["access-control-expose-headers"].lower().split(", ")
         assert {"payment-required", "payment-response", "x-payment-response"} <= set(exposed)
         assert answer.headers["access-control-allow-origin"] == "*"
 
 
-async def test_a_gateway_with_access_controls(shop: PaidContent, bank: Bank) -> None:
-    gateway = (await shop.api.get("/v3/gateways")).json()["data"]["rows"][0]["id"]
-    assert (await shop.api.post(f"/v3/gateways/{gateway}/hosts", json={"host": "reader.example"})).status_code == 200
-    assert (await shop.get()).status_code == 401
-    assert (await shop.get(Origin="https://reader.example")).status_code == 402
+async def test_a_gateway_with_access_controls(paid_content: PaidContent, facilitator_server: FacilitatorServer) -> None:
+    gateway = (await paid_content.api.get("/v3/gateways")).json()["data"]["rows"][0]["id"]
+    assert (
+        await paid_content.api.post(f"/v3/gateways/{gateway}/hosts", json={"host": "reader.example"})
+    ).status_code == 200
+    assert (await paid_content.get()).status_code == 401
+    assert (await paid_content.get(Origin="https://reader.example")).status_code == 402
 
 
-async def test_files_of_a_folder(server: RunningServer, bank: Bank, tenant: str) -> None:
-    shop = await open_shop(server, tenant)
+async def test_files_of_a_folder(server: RunningServer, facilitator_server: FacilitatorServer, tenant: str) -> None:
+    paid_content = await create_paid_content(server, tenant)
     files = [("file", (f"book/{name}", name.encode())) for name in ("one.txt", "two.txt")]
     upload = server.client(server.key(tenant), "uploads.localhost")
     book = await upload.post("/v3/files", data={"network": "private", "name": "book"}, files=files)
     cid = book.json()["data"]["cid"]
-    await shop.api.put(f"{INSTRUCTIONS}/{shop.instruction['id']}/cids/{cid}")
-    payer, path = bank.account(), f"/x402/cid/{cid}/two.txt"
-    payment = await shop.pay(payer, path=path)
-    assert (await shop.get(payment, path)).text == "two.txt"
-    assert (await shop.get(payment, f"/x402/cid/{cid}/one.txt")).status_code == 402
-    assert [(await shop.get(path=f"/x402/cid/{cid}{rest}")).status_code for rest in ("", "/", "/no.txt")] == [404] * 3
+    await paid_content.api.put(f"{INSTRUCTIONS}/{paid_content.instruction['id']}/cids/{cid}")
+    payer, path = facilitator_server.account(), f"/x402/cid/{cid}/two.txt"
+    payment = await paid_content.pay(payer, path=path)
+    assert (await paid_content.get(payment, path)).text == "two.txt"
+    assert (await paid_content.get(payment, f"/x402/cid/{cid}/one.txt")).status_code == 402
+    assert [(await paid_content.get(path=f"/x402/cid/{cid}{rest}")).status_code for rest in ("", "/", "/no.txt")] == [
+        404
+    ] * 3
 
 
-async def test_sellers_list_their_payments(server: RunningServer, shop: PaidContent, bank: Bank, tenant: str) -> None:
-    payer = bank.account()
+async def test_sellers_list_their_payments(
+    server: RunningServer, paid_content: PaidContent, facilitator_server: FacilitatorServer, tenant: str
+) -> None:
+    payer = facilitator_server.account()
     for version in (1, 2, 2):
-        assert (await shop.get(await shop.pay(payer, version))).status_code == 200
-    page = (await shop.api.get(PAYMENTS, params={"limit": 2})).json()["data"]
-    rest = (await shop.api.get(PAYMENTS, params={"pageToken": page["next_page_token"]})).json()["data"]
+        assert (await paid_content.get(await paid_content.pay(payer, version))).status_code == 200
+    page = (await paid_content.api.get(PAYMENTS, params={"limit": 2})).json()["data"]
+    rest = (await paid_content.api.get(PAYMENTS, params={"pageToken": page["next_page_token"]})).json()["data"]
     assert (len(page["payments"]), len(rest["payments"]), rest["next_page_token"]) == (2, 1, "")
-    instruction = shop.instruction["id"]
-    assert len(await shop.payments(instruction=instruction, cid=shop.cid, state="settled")) == 3
-    assert await shop.payments(state="unknown") == await shop.payments(instruction="other") == []
-    totals = (await shop.api.get(f"{PAYMENTS}/totals")).json()["data"]["totals"]
+    instruction = paid_content.instruction["id"]
+    assert len(await paid_content.payments(instruction=instruction, cid=paid_content.cid, state="settled")) == 3
+    assert await paid_content.payments(state="unknown") == await paid_content.payments(instruction="other") == []
+    totals = (await paid_content.api.get(f"{PAYMENTS}/totals")).json()["data"]["totals"]
     expected = {"network": NETWORK, "asset": SEPOLIA["asset"].lower(), "count": 3, "amount": str(3 * PRICE)}
     assert totals == [{"payment_instruction_id": instruction, **expected}]
     stranger = server.client(server.key(f"{tenant}-2"), "api.localhost")
@@ -156,21 +173,21 @@ async def test_sellers_list_their_payments(server: RunningServer, shop: PaidCont
     keyless = server.client(server.key(tenant, scopes=frozenset({"org:groups:read"})), "api.localhost")
     assert (await keyless.get(PAYMENTS)).status_code == 403
     for query in ({"state": "paid"}, {"limit": 0}, {"cid": "x"}, {"pageToken": "x"}):
-        assert (await shop.api.get(PAYMENTS, params=query)).status_code == 400
+        assert (await paid_content.api.get(PAYMENTS, params=query)).status_code == 400
 
 
 async def test_content_that_cannot_be_read_takes_no_money(
-    server: RunningServer, bank: Bank, tenant: str, backing: Backing
+    server: RunningServer, facilitator_server: FacilitatorServer, tenant: str, backing: Backing
 ) -> None:
     content = hashlib.shake_128(tenant.encode()).digest(3_000_001)
-    shop = await open_shop(server, tenant, data=content)
-    payer = bank.account()
-    payment = await shop.pay(payer)
+    paid_content = await create_paid_content(server, tenant, data=content)
+    payer = facilitator_server.account()
+    payment = await paid_content.pay(payer)
     (pack,) = [
         path for path in (backing.folder / "blobs").rglob("*") if path.is_file() and path.read_bytes() == content
     ]
     pack.write_bytes(content[:2_500_000] + bytes((content[2_500_000] ^ 1,)) + content[2_500_001:])
-    refused = await shop.get(payment, Range="bytes=2499990-2500010")
-    assert (refused.status_code, "settle" in bank.facilitator.calls) == (500, False)
-    assert (await shop.get(payment, Range="bytes=0-9")).content == content[:10]
-    assert bank.facilitator.balances[payer.address.lower()] == 9 * PRICE
+    refused = await paid_content.get(payment, Range="bytes=2499990-2500010")
+    assert (refused.status_code, "settle" in facilitator_server.facilitator.calls) == (500, False)
+    assert (await paid_content.get(payment, Range="bytes=0-9")).content == content[:10]
+    assert facilitator_server.facilitator.balances[payer.address.lower()] == 9 * PRICE

@@ -9,21 +9,30 @@ import pytest
 from roost.drivers.facilitator.contract import PaymentRequest
 from tests.chain.anvil import NETWORK, OLD_NETWORK
 from tests.chain.payer import pay
-from tests.contract.payments.paid_content import CONTENT, PRICE, Bank, PaidContent, open_shop, required
+from tests.contract.payments.paid_content import (
+    CONTENT,
+    PRICE,
+    FacilitatorServer,
+    PaidContent,
+    create_paid_content,
+    required,
+)
 from tests.support.server import RunningServer
 from tests.support.wallet import LocalAccount
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
-async def assert_refused(shop: PaidContent, bank: Bank, answer: httpx.Response, *words: str) -> None:
+async def assert_refused(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer, answer: httpx.Response, *words: str
+) -> None:
     """The answer is 402 with what must be paid, nothing was settled, and no payment is recorded."""
     asked = required(answer, 1)
     assert all(word in asked["error"] for word in words), asked["error"]
     assert required(answer, 2)["error"] == asked["error"]
     assert CONTENT not in answer.content
-    assert "settle" not in bank.facilitator.calls
-    assert await shop.payments() == []
+    assert "settle" not in facilitator_server.facilitator.calls
+    assert await paid_content.payments() == []
 
 
 OTHER_ASSET = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
@@ -49,13 +58,13 @@ OTHER_ADDRESS = "0x1111111111111111111111111111111111111111"
     ],
 )
 async def test_a_payment_for_something_else(
-    shop: PaidContent, bank: Bank, version: int, change: dict[str, Any]
+    paid_content: PaidContent, facilitator_server: FacilitatorServer, version: int, change: dict[str, Any]
 ) -> None:
     """The payer signs other terms than the instruction has."""
-    (needed,) = required(await shop.get(), version)["accepts"]
-    payment = await pay_for(bank.account(), {**needed, **change})
-    await assert_refused(shop, bank, await shop.get(payment))
-    assert bank.facilitator.calls == []
+    (needed,) = required(await paid_content.get(), version)["accepts"]
+    payment = await pay_for(facilitator_server.account(), {**needed, **change})
+    await assert_refused(paid_content, facilitator_server, await paid_content.get(payment))
+    assert facilitator_server.facilitator.calls == []
 
 
 async def pay_for(payer: LocalAccount, needed: dict[str, Any]) -> dict[str, Any]:
@@ -79,70 +88,84 @@ async def pay_for(payer: LocalAccount, needed: dict[str, Any]) -> dict[str, Any]
         {"signature": "0x" + "00" * 65},
     ],
 )
-async def test_a_changed_payment(shop: PaidContent, bank: Bank, version: int, change: dict[str, str]) -> None:
-    payment = await shop.pay(bank.account(), version)
+async def test_a_changed_payment(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer, version: int, change: dict[str, str]
+) -> None:
+    payment = await paid_content.pay(facilitator_server.account(), version)
     where = payment["payload"] if "signature" in change else payment["payload"]["authorization"]
     assert where.keys() >= change.keys()
     where |= change
-    await assert_refused(shop, bank, await shop.get(payment))
-    assert bank.facilitator.calls == []
+    await assert_refused(paid_content, facilitator_server, await paid_content.get(payment))
+    assert facilitator_server.facilitator.calls == []
 
 
-async def test_terms_that_the_payer_changes_say_nothing(shop: PaidContent, bank: Bank) -> None:
+async def test_terms_that_the_payer_changes_say_nothing(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer
+) -> None:
     """`accepted` and the signature agree on a lower price, which is not that of the file."""
-    (needed,) = required(await shop.get())["accepts"]
-    payment = await pay_for(bank.account(), {**needed, "amount": "1"})
+    (needed,) = required(await paid_content.get())["accepts"]
+    payment = await pay_for(facilitator_server.account(), {**needed, "amount": "1"})
     payment["accepted"]["amount"] = str(PRICE)
-    await assert_refused(shop, bank, await shop.get(payment), "signed transfer")
+    await assert_refused(paid_content, facilitator_server, await paid_content.get(payment), "signed transfer")
 
 
 @pytest.mark.parametrize(("moved", "words"), [(-3600, "valid before"), (-55, "valid before"), (3600, "valid after")])
 async def test_a_payment_out_of_its_time(
-    shop: PaidContent, bank: Bank, monkeypatch: pytest.MonkeyPatch, moved: int, words: str
+    paid_content: PaidContent,
+    facilitator_server: FacilitatorServer,
+    monkeypatch: pytest.MonkeyPatch,
+    moved: int,
+    words: str,
 ) -> None:
-    payer, now = bank.account(), time.time()
+    payer, now = facilitator_server.account(), time.time()
     with monkeypatch.context() as patched:
         patched.setattr(time, "time", lambda: now + moved + (660 if moved > 0 else 0))
-        payment = await shop.pay(payer, 1)  # valid for a minute, and since ten
-    await assert_refused(shop, bank, await shop.get(payment), words)
+        payment = await paid_content.pay(payer, 1)  # valid for a minute, and since ten
+    await assert_refused(paid_content, facilitator_server, await paid_content.get(payment), words)
 
 
 async def test_a_payment_for_another_resource(
-    server: RunningServer, shop: PaidContent, bank: Bank, tenant: str
+    server: RunningServer, paid_content: PaidContent, facilitator_server: FacilitatorServer, tenant: str
 ) -> None:
-    other = await open_shop(server, tenant, data=b"another article")
-    payment = await shop.pay(bank.account())
+    other = await create_paid_content(server, tenant, data=b"another article")
+    payment = await paid_content.pay(facilitator_server.account())
     payment["resource"] = required(await other.get())["resource"]
-    await assert_refused(shop, bank, await shop.get(payment), "another resource", shop.path)
-    payment["resource"] = required(await shop.get())["resource"]
-    assert (await shop.get(payment)).content == CONTENT
+    await assert_refused(
+        paid_content, facilitator_server, await paid_content.get(payment), "another resource", paid_content.path
+    )
+    payment["resource"] = required(await paid_content.get())["resource"]
+    assert (await paid_content.get(payment)).content == CONTENT
 
 
 async def test_a_payment_opens_no_second_file(
-    server: RunningServer, shop: PaidContent, bank: Bank, tenant: str
+    server: RunningServer, paid_content: PaidContent, facilitator_server: FacilitatorServer, tenant: str
 ) -> None:
-    other = await open_shop(server, tenant, data=b"another article")
-    payment = await shop.pay(bank.account())
-    assert (await shop.get(payment)).status_code == 200
+    other = await create_paid_content(server, tenant, data=b"another article")
+    payment = await paid_content.pay(facilitator_server.account())
+    assert (await paid_content.get(payment)).status_code == 200
     assert "presented before" in required(await other.get(payment))["error"]
 
 
 @pytest.mark.parametrize("part", ["from", "nonce", "signature", "asset", "payTo", "to"])
-async def test_another_spelling_is_the_same_payment(shop: PaidContent, bank: Bank, part: str) -> None:
-    payment = await shop.pay(bank.account())
-    assert (await shop.get(payment)).status_code == 200
+async def test_another_spelling_is_the_same_payment(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer, part: str
+) -> None:
+    payment = await paid_content.pay(facilitator_server.account())
+    assert (await paid_content.get(payment)).status_code == 200
     for where in (payment["payload"]["authorization"], payment["payload"], payment["accepted"]):
         if part in where:
             where[part] = "0x" + where[part][2:].swapcase()
-    assert "presented before" in required(await shop.get(payment))["error"]
-    assert bank.facilitator.calls.count("settle") == 1
+    assert "presented before" in required(await paid_content.get(payment))["error"]
+    assert facilitator_server.facilitator.calls.count("settle") == 1
 
 
-async def test_a_payment_in_the_form_of_the_other_version_is_the_same(shop: PaidContent, bank: Bank) -> None:
-    new = await shop.pay(bank.account())
+async def test_a_payment_in_the_form_of_the_other_version_is_the_same(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer
+) -> None:
+    new = await paid_content.pay(facilitator_server.account())
     old = {"x402Version": 1, "scheme": "exact", "network": OLD_NETWORK, "payload": new["payload"]}
-    assert (await shop.get(new)).status_code == 200
-    assert "presented before" in required(await shop.get(old))["error"]
+    assert (await paid_content.get(new)).status_code == 200
+    assert "presented before" in required(await paid_content.get(old))["error"]
 
 
 @pytest.mark.parametrize(
@@ -161,11 +184,13 @@ async def test_a_payment_in_the_form_of_the_other_version_is_the_same(shop: Paid
         "A" * 20_000,
     ],
 )
-async def test_a_malformed_payment(shop: PaidContent, bank: Bank, header: str) -> None:
+async def test_a_malformed_payment(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer, header: str
+) -> None:
     for name in ("PAYMENT-SIGNATURE", "X-PAYMENT"):
-        answer = await shop.visitor.get(shop.path, headers={name: header})
+        answer = await paid_content.visitor.get(paid_content.path, headers={name: header})
         if answer.status_code != 431:  # the server's own limit of a header
-            await assert_refused(shop, bank, answer)
+            await assert_refused(paid_content, facilitator_server, answer)
 
 
 @pytest.mark.parametrize(
@@ -182,33 +207,39 @@ async def test_a_malformed_payment(shop: PaidContent, bank: Bank, header: str) -
         {"to": "0x"},
     ],
 )
-async def test_a_malformed_authorization(shop: PaidContent, bank: Bank, change: dict[str, Any]) -> None:
-    payment = await shop.pay(bank.account())
+async def test_a_malformed_authorization(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer, change: dict[str, Any]
+) -> None:
+    payment = await paid_content.pay(facilitator_server.account())
     payment["payload"]["authorization"] |= change
-    await assert_refused(shop, bank, await shop.get(payment), "malformed")
+    await assert_refused(paid_content, facilitator_server, await paid_content.get(payment), "malformed")
 
 
-async def test_a_payment_without_funds(shop: PaidContent, bank: Bank) -> None:
-    payment = await shop.pay(bank.account(PRICE - 1))
-    await assert_refused(shop, bank, await shop.get(payment), "invalid_exact_evm_insufficient_balance")
+async def test_a_payment_without_funds(paid_content: PaidContent, facilitator_server: FacilitatorServer) -> None:
+    payment = await paid_content.pay(facilitator_server.account(PRICE - 1))
+    await assert_refused(
+        paid_content, facilitator_server, await paid_content.get(payment), "invalid_exact_evm_insufficient_balance"
+    )
 
 
-async def test_the_price_of_now_counts(shop: PaidContent, bank: Bank) -> None:
-    payer = bank.account()
-    payment = await shop.pay(payer)
-    await shop.set_price(2 * PRICE)
-    answer = await shop.get(payment)
-    await assert_refused(shop, bank, answer, "what is asked now")
+async def test_the_price_of_now_counts(paid_content: PaidContent, facilitator_server: FacilitatorServer) -> None:
+    payer = facilitator_server.account()
+    payment = await paid_content.pay(payer)
+    await paid_content.set_price(2 * PRICE)
+    answer = await paid_content.get(payment)
+    await assert_refused(paid_content, facilitator_server, answer, "what is asked now")
     (needed,) = required(answer)["accepts"]
-    assert (await shop.get(await pay_for(payer, needed))).content == CONTENT
+    assert (await paid_content.get(await pay_for(payer, needed))).content == CONTENT
 
 
-async def test_a_price_that_changes_during_the_check(shop: PaidContent, bank: Bank) -> None:
+async def test_a_price_that_changes_during_the_check(
+    paid_content: PaidContent, facilitator_server: FacilitatorServer
+) -> None:
     async def change_price(_request: PaymentRequest) -> None:
-        await shop.set_price(2 * PRICE)
+        await paid_content.set_price(2 * PRICE)
 
-    payment = await shop.pay(bank.account())
-    bank.facilitator.on_verify = change_price
-    answer = await shop.get(payment)
-    await assert_refused(shop, bank, answer, "has changed")
+    payment = await paid_content.pay(facilitator_server.account())
+    facilitator_server.facilitator.on_verify = change_price
+    answer = await paid_content.get(payment)
+    await assert_refused(paid_content, facilitator_server, answer, "has changed")
     assert required(answer)["accepts"][0]["amount"] == str(2 * PRICE)

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -26,7 +27,7 @@ def filled(database: Database) -> Database:
     return database
 
 
-def read_page(database: Database, after: PageCursor | None, limit: int, *, ascending: bool) -> Sequence[sa.Row]:
+def read_page(database: Database, after: PageCursor | None, limit: int, *, ascending: bool) -> Sequence[Any]:
     query = page_by_creation(sa.select(things), things.c.created_at, things.c.id, after, ascending=ascending).limit(
         limit
     )

@@ -1,6 +1,7 @@
 import asyncio
 import socket
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ async def test_leftover_of_a_crash_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("elsewhere")])
-def test_only_a_socket_is_replaced(tmp_path: Path, make: object) -> None:
+def test_only_a_socket_is_replaced(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "s")
     with pytest.raises(FileExistsError):
         unix_socket.listen_unix(tmp_path / "s")

@@ -13,7 +13,7 @@ DISCORD_BOT = "MTIzNDU2Nzg5MDEyMzQ1Njc4.abcdef.ghijklmnopqrstuvwxyz012345"
 
 
 @dataclass
-class Platforms:
+class FakePlatformApi:
     """`known` are the tokens that count; `trouble` is a status that is answered instead; `raw` instead of any JSON."""
 
     url: str = ""
@@ -38,14 +38,14 @@ class Platforms:
 
 
 @contextmanager
-def platforms() -> Iterator[Platforms]:
-    told = Platforms()
+def platforms() -> Iterator[FakePlatformApi]:
+    api = FakePlatformApi()
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
-            told.asked.append(self.path)
-            status, body = told.answer(self.path, self.headers.get("Authorization", ""))
-            content = json.dumps(body).encode() if told.raw is None else told.raw
+            api.asked.append(self.path)
+            status, body = api.answer(self.path, self.headers.get("Authorization", ""))
+            content = json.dumps(body).encode() if api.raw is None else api.raw
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -59,9 +59,9 @@ def platforms() -> Iterator[Platforms]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        told.url = f"http://127.0.0.1:{server.server_port}"
+        api.url = f"http://127.0.0.1:{server.server_port}"
         try:
-            yield told
+            yield api
         finally:
             server.shutdown()
             thread.join()

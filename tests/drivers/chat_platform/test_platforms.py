@@ -1,13 +1,20 @@
 """The three platforms against stand-ins: a token is known, rejected in the platform's words, or nothing is known."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable, TokenRejected
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
-from tests.drivers.chat_platform.stand_in import DISCORD_BOT, SLACK_APP, SLACK_BOT, TELEGRAM_BOT, Platforms, platforms
+from tests.drivers.chat_platform.stand_in import (
+    DISCORD_BOT,
+    SLACK_APP,
+    SLACK_BOT,
+    TELEGRAM_BOT,
+    FakePlatformApi,
+    platforms,
+)
 
 CASES = [
     pytest.param(TelegramPlatform, BotTokens(Sensitive(TELEGRAM_BOT)), "weather_bot", id="telegram"),
@@ -18,48 +25,48 @@ each = pytest.mark.parametrize(("kind", "tokens", "name"), CASES)
 
 
 @pytest.fixture
-def outside() -> Iterator[Platforms]:
-    with platforms() as told:
-        yield told
+def platform_api() -> Iterator[FakePlatformApi]:
+    with platforms() as api:
+        yield api
 
 
 @each
 async def test_a_known_token_has_a_name(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi
 ) -> None:
-    assert await kind(outside.url).check(tokens) == name
+    assert await kind(platform_api.url).check(tokens) == name
 
 
 @each
 async def test_an_unknown_token_is_rejected_without_being_told(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi
 ) -> None:
-    outside.known.clear()
+    platform_api.known.clear()
     with pytest.raises(TokenRejected) as rejected:
-        await kind(outside.url).check(tokens)
+        await kind(platform_api.url).check(tokens)
     assert "rejected the bot token: " in rejected.value.message
     assert tokens.bot.reveal() not in rejected.value.message
     assert name not in rejected.value.message
 
 
-async def test_slacks_app_token_is_proved_too(outside: Platforms) -> None:
-    outside.known.discard(SLACK_APP)
+async def test_slacks_app_token_is_proved_too(platform_api: FakePlatformApi) -> None:
+    platform_api.known.discard(SLACK_APP)
     with pytest.raises(TokenRejected, match="Slack rejected the app token: invalid_auth"):
-        await SlackPlatform(outside.url).check(BotTokens(Sensitive(SLACK_BOT), Sensitive(SLACK_APP)))
+        await SlackPlatform(platform_api.url).check(BotTokens(Sensitive(SLACK_BOT), Sensitive(SLACK_APP)))
 
 
 @each
 @pytest.mark.parametrize("status", [500, 503, 429, 403, 302])
 async def test_trouble_of_a_platform_says_nothing_about_a_token(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, status: int
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi, status: int
 ) -> None:
     if kind is SlackPlatform and status in (403, 302):
-        outside.error = "ratelimited"
-        outside.known.clear()
+        platform_api.error = "ratelimited"
+        platform_api.known.clear()
     else:
-        outside.trouble = status
+        platform_api.trouble = status
     with pytest.raises(PlatformUnreachable) as trouble:
-        await kind(outside.url).check(tokens)
+        await kind(platform_api.url).check(tokens)
     assert tokens.bot.reveal() not in trouble.value.message
     assert name not in trouble.value.message
 
@@ -67,17 +74,17 @@ async def test_trouble_of_a_platform_says_nothing_about_a_token(
 @each
 @pytest.mark.parametrize("raw", [b"<html>", b"[]", b"[" * 60_000, b" " * 200_000])
 async def test_malformed_answers_name_no_bot(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str, outside: Platforms, raw: bytes
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi, raw: bytes
 ) -> None:
-    outside.raw = raw
+    platform_api.raw = raw
     with pytest.raises(PlatformUnreachable) as trouble:
-        await kind(outside.url).check(tokens)
+        await kind(platform_api.url).check(tokens)
     assert name not in trouble.value.message
 
 
 @each
 async def test_a_platform_that_is_not_there_is_told_without_its_address(
-    kind: type[ChatPlatform], tokens: BotTokens, name: str
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str
 ) -> None:
     with pytest.raises(PlatformUnreachable) as trouble:
         await kind("http://127.0.0.1:9").check(tokens)

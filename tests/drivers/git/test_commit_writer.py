@@ -32,7 +32,7 @@ def test_an_author_is_one_line(author: str, line: bytes) -> None:
     ]  # fmt: skip
 
 
-class Trees(dict[bytes, bytes]):
+class TreeStore(dict[bytes, bytes]):
     """A store of trees that remembers which were read."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Trees(dict[bytes, bytes]):
 
 
 async def test_only_changed_folders_are_read_and_written() -> None:
-    trees = Trees()
+    trees = TreeStore()
     editor = TreeEditor(trees.find)
     for path in ("a/deep/1", "a.b", "a0", "b/2", "b/3/4"):  # Git sorts the folder `a` between `a.b` and `a0`
         await editor.put_entry(path, b"100644", bytes(20))
@@ -71,7 +71,7 @@ async def test_only_changed_folders_are_read_and_written() -> None:
 
 @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "../a", "a/./b", "..", "a\0"])
 async def test_paths_of_no_tree_are_refused(path: str) -> None:
-    editor = TreeEditor(Trees().find)
+    editor = TreeEditor(TreeStore().find)
     with pytest.raises(GitFailed):
         await editor.put_entry(path, b"100644", bytes(20))
     with pytest.raises(GitFailed):
@@ -80,6 +80,6 @@ async def test_paths_of_no_tree_are_refused(path: str) -> None:
 
 @pytest.mark.parametrize("data", [b"100644", b"100644 a\0short", b"100644\0" + bytes(20), b"100644 \0" + bytes(20)])
 async def test_malformed_trees_are_refused(data: bytes) -> None:
-    trees = Trees()
+    trees = TreeStore()
     with pytest.raises(GitFailed):
         await TreeEditor(trees.find).open_tree(trees.add(ObjectKind.TREE, data))

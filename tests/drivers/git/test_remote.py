@@ -39,7 +39,7 @@ REFS = b"".join(
 
 
 @dataclass
-class Names:
+class SequenceResolver:
     """A resolver whose answers a test chooses; each question takes the next answer, the last one stays."""
 
     answers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -52,9 +52,12 @@ class Names:
 
 
 def open_remotes(
-    folder: Path, policy: EgressPolicy, names: Names | None = None, check: Callable[[str], None] | None = None
+    folder: Path,
+    policy: EgressPolicy,
+    names: SequenceResolver | None = None,
+    check: Callable[[str], None] | None = None,
 ) -> RemoteRepositories:
-    transports = transport_factory(PublicDialer(policy, names or Names()), None)
+    transports = transport_factory(PublicDialer(policy, names or SequenceResolver()), None)
     sandbox = BwrapSandbox(folder / "data", claims=folder / "claims")
     return SandboxedRemotes(folder / "data/fetched", sandbox, transports, check or partial(check_url, policy))
 
@@ -193,7 +196,7 @@ async def test_sizes_are_bounded(
     ],
 )
 async def test_urls_that_are_refused(tmp_path: Path, url: str) -> None:
-    names = Names({"private.example": ["10.0.0.1"], "mixed.example": ["93.184.216.34 127.0.0.1"]})
+    names = SequenceResolver({"private.example": ["10.0.0.1"], "mixed.example": ["93.184.216.34 127.0.0.1"]})
     remotes = open_remotes(tmp_path, EgressPolicy(), names)
     with pytest.raises(RemoteRefused) as refusal:
         await remotes.list_refs("tenant/ada", url)
@@ -317,7 +320,7 @@ async def test_a_slow_server_and_a_closed_port(remotes: RemoteRepositories, monk
 
 async def test_a_name_that_changes_its_answer_leads_nowhere_else(tmp_path: Path) -> None:
     policy = EgressPolicy(allow_private=[ip_network("127.0.0.1/32")])
-    names = Names({"rebind.example": ["127.0.0.1", "127.0.0.2"]})
+    names = SequenceResolver({"rebind.example": ["127.0.0.1", "127.0.0.2"]})
     remotes = open_remotes(tmp_path, policy, names, check=lambda _: None)  # which wants HTTPS for the name
     async with serving(lambda _: response(ADVERTISEMENT)) as (url, seen):
         with pytest.raises(RemoteRefused, match="not on the public internet"):

@@ -108,7 +108,7 @@ class Provider(ABC):
             self.left += 1
 
 
-def said(text: str, tools: list[str]) -> str | tuple[str, str]:
+def scripted_answer(text: str, tools: list[str]) -> str | tuple[str, str]:
     """What is answered to a text: words, or the name and arguments of a tool."""
     if (found := re.search(r"/tool (\S+) (\{.*\})", text)) and found[1] in tools:
         return found[1], found[2]
@@ -150,7 +150,7 @@ class OpenAIProvider(Provider):
     def _response(self, text: str) -> dict[str, Any]:
         failed = "/fail" in text
         error = {"code": "server_error", "message": f"the key {KEY.reveal()} is tired"} if failed else None
-        content = [{"type": "output_text", "text": said(text, [])}]
+        content = [{"type": "output_text", "text": scripted_answer(text, [])}]
         return {
             "id": "resp_1",
             "object": "response",
@@ -179,7 +179,7 @@ class OpenAIProvider(Provider):
             return JSONResponse({"error": {"message": "no such model", "code": "model_not_found"}}, 404)
         last = body["messages"][-1]
         text = last["content"] if isinstance(last["content"], str) else last["content"][-1]["text"]
-        answer = f"result: {text}" if last["role"] == "tool" else said(text, self._tools(body))
+        answer = f"result: {text}" if last["role"] == "tool" else scripted_answer(text, self._tools(body))
         if not body.get("stream"):
             return JSONResponse(self._completion(answer))
         return StreamingResponse(self._events(answer, body), media_type="text/event-stream")
@@ -258,7 +258,7 @@ class AnthropicProvider(Provider):
         if block["type"] == "tool_result":
             answer: str | tuple[str, str] = f"result: {block['content'][0]['text']}"
         else:
-            answer = said(block["text"], [tool["name"] for tool in body.get("tools", [])])
+            answer = scripted_answer(block["text"], [tool["name"] for tool in body.get("tools", [])])
         if not body.get("stream"):
             return JSONResponse(self._message(answer))
         return StreamingResponse(self._events(answer, body), media_type="text/event-stream")

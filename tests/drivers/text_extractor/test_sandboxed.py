@@ -58,7 +58,7 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def laugh(document: bytes, member: str, tag: bytes) -> bytes:
+def make_entity_bomb(document: bytes, member: str, tag: bytes) -> bytes:
     """Return a document with a text that expands to 50 GB by entities."""
     content = read_member(document, member)
     head, _, tail = content.partition(tag)
@@ -119,7 +119,11 @@ BOMBS: dict[str, tuple[Callable[[], bytes], type[Problem], str]] = {
         DocumentTooLarge,
         "characters",
     ),
-    "entities in Word": (lambda: laugh(make_word("x"), "word/document.xml", b"<w:t>"), InvalidDocument, "damaged"),
+    "entities in Word": (
+        lambda: make_entity_bomb(make_word("x"), "word/document.xml", b"<w:t>"),
+        InvalidDocument,
+        "damaged",
+    ),
     "entities in a sheet": (lambda: sheet_of("<row><c>&b8;</c></row>"), InvalidDocument, "damaged"),
     "cyclic pages": (
         lambda: make_pdf_of([CATALOG, b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"]),

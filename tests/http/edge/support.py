@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,8 @@ from roost.agents.network.routes.model import PathRoute, find_route
 from roost.core.sensitive import Sensitive
 from roost.http.edge.dependencies import ProxyDependencies, ProxyLimits
 from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.stack.address import HostAddresses
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.caller_cache import token_digest
@@ -34,7 +34,7 @@ AGENT = "agent-one"
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def hello_app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+async def hello_app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
     """The application behind the edge: says what it was asked, and counts what it was sent."""
     if scope["type"] == "lifespan":
         while True:
@@ -147,9 +147,9 @@ class EdgeServer:
 
     def _recall(self, entry: AuthRequest) -> Caller | None:
         credential = find_credential(entry.headers, entry.query)
-        if credential is None or credential.token != self.tokens.get(entry.agent_id or ""):
+        if credential is None or credential.token != self.tokens.get(entry.host.agent_id or ""):
             return None
-        return Caller(CallerKind.GATEWAY, "acme", entry.agent_id, token_digest=token_digest(credential.token))
+        return Caller(CallerKind.GATEWAY, "acme", entry.host.agent_id, token_digest=token_digest(credential.token))
 
     async def _admit(self, entry: AuthRequest) -> Caller:
         if find_credential(entry.headers, entry.query) is None:
@@ -208,22 +208,22 @@ def running_edge(
 ) -> Iterator[EdgeServer]:
     listening = socket.create_server(("127.0.0.1", 0))
     edge = make(port=listening.getsockname()[1])
-    edge.protocol = edge_protocol(edge.gate(limits or ProxyLimits(), **more))
+    protocol = edge.protocol = edge_protocol(edge.gate(limits or ProxyLimits(), **more))
     config = uvicorn.Config(
         app,
-        http=edge.protocol,
+        http=protocol,
         ws="websockets-sansio",
         log_config=None,
         server_header=False,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    edge.create_protocol = lambda: edge.protocol(config, server.server_state, {})
+    edge.create_protocol = lambda: protocol(config, server.server_state, {})
 
     async def serve() -> None:
         edge.loop = asyncio.get_running_loop()
         await server.serve(sockets=[listening])
-        edge.protocol.pool.close()
+        protocol.pool.close()
         await edge.clear()
 
     def run() -> None:

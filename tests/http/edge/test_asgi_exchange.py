@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import cast
 
-from roost.http.edge.asgi_exchange import ResponseWriter
+from roost.http.server.asgi_exchange import ResponseWriter
 from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire
 
 

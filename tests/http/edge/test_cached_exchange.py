@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from roost.http.edge.cached_exchange import CachedExchange
-from roost.http.edge.http_connection import HttpConnection
-from roost.http.edge.request_head import RequestHead, RequestHeaders
-from roost.http.edge.response_cache import MAX_BODY, CachedResponse
-from roost.http.edge.write_coalescer import DirectWriter
+from roost.http.server.http_connection import HttpConnection
+from roost.http.server.request_head import RequestHead, RequestHeaders
+from roost.http.server.write_coalescer import DirectWriter
+from roost.http.stack.rate_limits import UNCOUNTED
+from roost.http.storage_gateway.response_cache import MAX_BODY, CachedExchange, CachedResponse
 from roost.web.access_log import AccessRecord
 from tests.http.edge.support import EdgeServer, Wire
 
@@ -93,7 +93,7 @@ def paused_exchange() -> tuple[PausedClient, CachedExchange, list[AccessRecord]]
     client, records = PausedClient(), list[AccessRecord]()
     head = RequestHead(b"GET", b"/ipfs/x", RequestHeaders("1.1", [(b"host", b"gate")]), websocket=False)
     response = CachedResponse(b"HTTP/1.1 200 OK\r\n", b"body", lambda _headers, _sent: None)
-    exchange = CachedExchange(cast("HttpConnection", client), head, response, records.append)
+    exchange = CachedExchange(cast("HttpConnection", client), head, response, records.append, UNCOUNTED)
     exchange.start()
     exchange.pause_response()
     return client, exchange, records

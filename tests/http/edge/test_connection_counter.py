@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from roost.core.machine.unix_socket import listen_unix
-from roost.http.edge.connection_counter import ConnectionCounter, ConnectionLimitReached, PeerConnectionLimitReached
 from roost.http.edge.dependencies import ProxyLimits
+from roost.http.edge.protocol import ConnectionCounter, ConnectionLimitReached, PeerConnectionLimitReached
 from tests.http.edge.support import EdgeServer, Reply, Wire, echo, eventually, request, running_edge
 
 LIMITS = ProxyLimits(connections=10, peer_connections=2)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roost.http.edge.dependencies import ProxyLimits
-from roost.http.edge.request_head import MAX_HEADERS
+from roost.http.server.request_head import MAX_HEADERS
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "agent-address.md"
 BOUNDS = ProxyLimits()

@@ -43,7 +43,7 @@ def test_a_connection_that_the_gateway_closed_is_not_used_again(edge: EdgeServer
     assert get(edge, wire) == 200
 
 
-def closing_at_the_second(requests: list[str]) -> object:
+def close_at_second_request(requests: list[str]) -> object:
     """A gateway that closes a kept connection in the moment that it is used again."""
 
     async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,7 +56,7 @@ def closing_at_the_second(requests: list[str]) -> object:
 
 def test_a_request_that_may_be_repeated_is_sent_again_on_a_new_connection(edge: EdgeServer, wire: Wire) -> None:
     requests: list[str] = []
-    edge.serve(closing_at_the_second(requests))  # pyright: ignore[reportArgumentType]
+    edge.serve(close_at_second_request(requests))  # pyright: ignore[reportArgumentType]
     assert get(edge, wire) == 200
     assert get(edge, wire) == 200
     assert len(requests) == 3
@@ -65,7 +65,7 @@ def test_a_request_that_may_be_repeated_is_sent_again_on_a_new_connection(edge: 
 
 def test_one_that_may_not_is_not(edge: EdgeServer, wire: Wire) -> None:
     requests: list[str] = []
-    edge.serve(closing_at_the_second(requests))  # pyright: ignore[reportArgumentType]
+    edge.serve(close_at_second_request(requests))  # pyright: ignore[reportArgumentType]
     assert get(edge, wire) == 200
     assert get(edge, wire, "POST", "Content-Length: 0\r\n") == 502
     assert len(requests) == 2

@@ -19,7 +19,7 @@ ONE_READ = 256 * 1024
 
 
 @dataclass
-class Reader:
+class BodyReader:
     """An application that reads bodies and says what they were; a WebSocket gets back what it sends."""
 
     largest: int = 0
@@ -51,12 +51,12 @@ class Reader:
 
 
 @pytest.fixture
-def reader() -> Reader:
-    return Reader()
+def reader() -> BodyReader:
+    return BodyReader()
 
 
 @pytest.fixture(params=[uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
-def edge(request: pytest.FixtureRequest, reader: Reader) -> Iterator[EdgeServer]:
+def edge(request: pytest.FixtureRequest, reader: BodyReader) -> Iterator[EdgeServer]:
     with running_edge(app=reader, loop_factory=request.param) as edge:
         yield edge
 
@@ -76,7 +76,7 @@ def post(target: str, body: bytes, chunk: int | None = None) -> bytes:
     return head + b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in chunks) + b"0\r\n\r\n"
 
 
-def told(target: str, body: bytes) -> bytes:
+def body_receipt(target: str, body: bytes) -> bytes:
     return f"/v0/{target} {len(body)} {hashlib.sha256(body).hexdigest()}".encode()
 
 
@@ -84,7 +84,7 @@ def content(size: int) -> bytes:
     return random.Random(size).randbytes(size)
 
 
-def test_a_client_may_leave_in_a_large_body(wire: Wire, reader: Reader) -> None:
+def test_a_client_may_leave_in_a_large_body(wire: Wire, reader: BodyReader) -> None:
     wire.send(request("/v0/left", method="POST", host="localhost", headers=f"Content-Length: {2**40}\r\n"))
     wire.send(bytes(8 * READ))
     wire.sock.close()
@@ -97,13 +97,13 @@ def test_requests_of_any_size_one_after_another(wire: Wire, chunk: int | None) -
     bodies = [content(size) for size in (10 * READ + 1, 5, READ, 0, 3 * ONE_READ)]
     wire.send(b"".join(post(f"{number}", body, chunk) for number, body in enumerate(bodies)))
     for number, body in enumerate(bodies):
-        assert wire.reply().body == told(f"{number}", body)
+        assert wire.reply().body == body_receipt(f"{number}", body)
 
 
 def test_a_websocket_after_a_large_body(edge: EdgeServer, wire: Wire) -> None:
     body = content(10 * READ)
     wire.send(post("first", body))
-    assert wire.reply().body == told("first", body)
+    assert wire.reply().body == body_receipt("first", body)
     with connect(f"ws://localhost:{edge.port}/v0/w", sock=wire.sock, compression=None) as websocket:
         websocket.send("it is read")
         assert websocket.recv(20) == "it is read"
@@ -112,23 +112,23 @@ def test_a_websocket_after_a_large_body(edge: EdgeServer, wire: Wire) -> None:
 def test_a_large_body_nobody_wants_is_read_off(wire: Wire) -> None:
     body = content(10 * READ)
     wire.send(post("unread", body) + post("next", b"x"))
-    assert wire.reply().body == told("unread", b"")
-    assert wire.reply().body == told("next", b"x")
+    assert wire.reply().body == body_receipt("unread", b"")
+    assert wire.reply().body == body_receipt("next", b"x")
 
 
-def test_garbage_in_a_large_body(wire: Wire, reader: Reader) -> None:
+def test_garbage_in_a_large_body(wire: Wire, reader: BodyReader) -> None:
     wire.send(post("broken", content(10 * READ), READ)[: -len(b"0\r\n\r\n")] + b"zz\r\n")
     assert wire.error(400)
     assert wire.closed()
     eventually(lambda: reader.cut == ["/v0/broken"])
 
 
-def test_small_chunks_come_in_small_reads(wire: Wire, reader: Reader) -> None:
+def test_small_chunks_come_in_small_reads(wire: Wire, reader: BodyReader) -> None:
     """Each chunk costs, and everybody waits for all of one read."""
     large, small = content(4 * READ), content(200_000)
     wire.send(post("large", large, READ) + post("small", small, 1))
-    assert wire.reply().body == told("large", large)
-    assert wire.reply().body == told("small", small)
+    assert wire.reply().body == body_receipt("large", large)
+    assert wire.reply().body == body_receipt("small", small)
     assert reader.largest <= ONE_READ
 
 
@@ -140,5 +140,5 @@ def test_uploads_side_by_side_do_not_mix(edge: EdgeServer) -> None:
         for each, data in zip(wires, whole, strict=True):
             each.send(data[at : at + 2 * ONE_READ])
     for each, body in zip(wires, bodies, strict=True):
-        assert each.reply().body == told("side", body)
+        assert each.reply().body == body_receipt("side", body)
         each.sock.close()

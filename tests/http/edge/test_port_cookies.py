@@ -1,6 +1,6 @@
 import pytest
 
-from roost.http.edge.port_cookies import select_cookies
+from roost.http.edge.forwarded_head import select_cookies
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,7 @@ async def admitted(entry: AuthRequest, _family: UrlFamily) -> Caller:
 
 
 @pytest.fixture(scope="module")
-def fronted() -> Iterator[EdgeServer]:
+def edge_with_middleware() -> Iterator[EdgeServer]:
     """A server with everything that stands before the application, and a port that it learns late."""
     edges: list[EdgeServer] = []
 
@@ -310,11 +310,11 @@ def fronted() -> Iterator[EdgeServer]:
         yield edge
 
 
-def test_every_response_of_the_platform_carries_the_envelope(fronted: EdgeServer) -> None:
-    fronted.serve(echo)
-    with fronted.connect() as sock:
+def test_every_response_of_the_platform_carries_the_envelope(edge_with_middleware: EdgeServer) -> None:
+    edge_with_middleware.serve(echo)
+    with edge_with_middleware.connect() as sock:
         wire = Wire(sock)
-        wire.send(request("/v0/logs", host=fronted.host, headers="X-Request-Id: rq-1\r\n"))
+        wire.send(request("/v0/logs", host=edge_with_middleware.host, headers="X-Request-Id: rq-1\r\n"))
         reply = wire.reply()
         assert reply.body == f"app GET /v0/agents/{AGENT}/logs 0".encode()
         assert reply["x-request-id"] == "rq-1"
@@ -324,17 +324,17 @@ def test_every_response_of_the_platform_carries_the_envelope(fronted: EdgeServer
         assert wire.error(404) == "Not found"
         wire.send(request("/v0/agents/%2e%2e/secrets", host="localhost"))
         assert wire.error(404)
-    assert eventually(lambda: len(fronted.records) >= 3)
+    assert eventually(lambda: len(edge_with_middleware.records) >= 3)
 
 
-def test_a_body_over_the_limit_is_refused_and_the_connection_lives(fronted: EdgeServer) -> None:
+def test_a_body_over_the_limit_is_refused_and_the_connection_lives(edge_with_middleware: EdgeServer) -> None:
     size = 2 * 1024**2
     chunk = b"%x\r\n%b\r\n" % (65_536, b"x" * 65_536)
     for headers, body in (
         (f"Content-Length: {size}\r\n", b"x" * size),
         ("Transfer-Encoding: chunked\r\n", chunk * 32 + b"0\r\n\r\n"),
     ):
-        with fronted.connect() as sock:
+        with edge_with_middleware.connect() as sock:
             wire = Wire(sock)
             wire.send(request("/v0/agents", method="POST", host="localhost", headers=headers))
             sender = threading.Thread(target=wire.send, args=(body,))
@@ -345,8 +345,8 @@ def test_a_body_over_the_limit_is_refused_and_the_connection_lives(fronted: Edge
             assert wire.reply().status == 200
 
 
-def test_limits_differ_by_path(fronted: EdgeServer) -> None:
-    with fronted.connect() as sock:
+def test_limits_differ_by_path(edge_with_middleware: EdgeServer) -> None:
+    with edge_with_middleware.connect() as sock:
         wire = Wire(sock)
         for path, size, status in (
             ("/v0/llm/v1/chat/completions", 32 * 1024**2 + 1, 413),
@@ -355,9 +355,11 @@ def test_limits_differ_by_path(fronted: EdgeServer) -> None:
             wire.send(request(path, method="POST", host="localhost", headers=f"Content-Length: {size}\r\n"))
             assert wire.error(status)
             wire.sock.close()
-            wire.sock = fronted.connect()
+            wire.sock = edge_with_middleware.connect()
         wire.send(
-            request("/v0/files/upload", method="POST", host=fronted.host, headers="Content-Length: 2000000\r\n")
+            request(
+                "/v0/files/upload", method="POST", host=edge_with_middleware.host, headers="Content-Length: 2000000\r\n"
+            )
             + b"x" * 2_000_000
         )
         assert wire.reply().status == 200

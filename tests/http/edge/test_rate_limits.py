@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from roost.agents.network.routes.model import PathRoute
-from roost.http.edge.response_cache import CachedResponse
 from roost.http.stack.rate_limits import RateLimits
+from roost.http.storage_gateway.response_cache import CachedResponse
 from tests.http.edge.support import (
     AGENT,
     TOKEN,

@@ -4,14 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.http.edge.request_head import (
-    InvalidRequestHead,
-    RequestHead,
-    forward_request,
-    inspect_head,
-    strip_cookie,
-    strip_token,
-)
+from roost.http.edge.forwarded_head import forward_request, strip_cookie, strip_token
+from roost.http.server.request_head import InvalidRequestHead, RequestHead, inspect_head
 
 HOST = (b"host", b"a1.agents.localhost:8642")
 

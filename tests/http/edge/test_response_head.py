@@ -1,7 +1,8 @@
 import pytest
 
 from roost.core.problem import TooManyRequests
-from roost.http.edge import response_head
+from roost.http.edge.forwarded_head import forward_response
+from roost.http.server.own_response import rejection_bytes, response_bytes
 from roost.web import errors
 from roost.web.url_rule import ErrorForm
 
@@ -9,7 +10,7 @@ HOST = "a1.agents.localhost"
 
 
 def carried(*headers: tuple[bytes, bytes], status: int = 200, framing: bytes = b"content-length: 0\r\n") -> list[str]:
-    lines = response_head.forward_response(status, headers, HOST, framing).decode("latin-1").split("\r\n")
+    lines = forward_response(status, headers, HOST, framing).decode("latin-1").split("\r\n")
     assert lines[-2:] == ["", ""]
     return lines[:-2]
 
@@ -71,13 +72,13 @@ def test_an_agents_own_cookies_are_carried(cookie: bytes) -> None:
 
 
 def test_a_hint_has_no_framing() -> None:
-    assert response_head.forward_response(103, [(b"link", b"</a>"), (b"connection", b"x")], HOST, b"") == (
+    assert forward_response(103, [(b"link", b"</a>"), (b"connection", b"x")], HOST, b"") == (
         b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
     )
 
 
 def test_errors_have_the_contracts_form() -> None:
-    answer = response_head.rejection_bytes(504, 'a "quoted" reason', "rq-1")
+    answer = rejection_bytes(504, 'a "quoted" reason', "rq-1")
     head, body = answer.split(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
     assert b"\r\nconnection: close" in head
@@ -85,13 +86,11 @@ def test_errors_have_the_contracts_form() -> None:
     assert body == b'{"error":"a \\"quoted\\" reason"}'
     assert f"content-length: {len(body)}".encode() in head
     assert b"\r\nx-error-code: gateway_timeout\r\n" in head
-    assert b"\r\nx-error-code: own\r\n" in response_head.rejection_bytes(400, "x", "rq-1", "own")
+    assert b"\r\nx-error-code: own\r\n" in rejection_bytes(400, "x", "rq-1", "own")
 
 
 def test_an_answer_of_the_table_is_carried_whole() -> None:
-    answer = response_head.response_bytes(
-        errors.problem_response(ErrorForm.AGENTS, TooManyRequests(retry_after=3)), "rq-1"
-    )
+    answer = response_bytes(errors.problem_response(ErrorForm.AGENTS, TooManyRequests(retry_after=3)), "rq-1")
     assert answer.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert b"\r\nretry-after: 3\r\n" in answer
     assert answer.endswith(b'{"error":"Too many requests"}')

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from roost.core.sensitive import Sensitive
 from roost.http.edge.dependencies import ProxyLimits
 from roost.http.edge.gateway_connection import GatewayConnection, InvalidResponse
-from roost.http.edge.request_head import Headers
-from roost.http.edge.write_coalescer import DirectWriter
+from roost.http.server.request_head import Headers
+from roost.http.server.write_coalescer import DirectWriter
 
 
 class FakeTransport:
@@ -26,7 +26,7 @@ class FakeTransport:
         self.aborted = True
 
 
-class Recorder:
+class ResponseRecorder:
     """Handler that keeps one response."""
 
     def __init__(self, *, upgrades: bool = False) -> None:
@@ -74,8 +74,8 @@ def connection() -> GatewayConnection:
     return gateway
 
 
-def read(data: bytes, *, bodiless: bool = False, step: int | None = None) -> tuple[GatewayConnection, Recorder]:
-    gateway, response = connection(), Recorder()
+def read(data: bytes, *, bodiless: bool = False, step: int | None = None) -> tuple[GatewayConnection, ResponseRecorder]:
+    gateway, response = connection(), ResponseRecorder()
     gateway.send_request(response, b"", bodiless=bodiless)
     for start in range(0, len(data), step or len(data)):
         gateway.data_received(data[start : start + (step or len(data))])
@@ -120,7 +120,7 @@ def test_an_answer_without_a_length_ends_with_the_connection() -> None:
 def test_an_answer_to_head_has_no_body_and_the_next_one_is_read() -> None:
     gateway, response = read(OK + b"Content-Length: 0\r\n\r\n", bodiless=True)
     assert (response.done, response.reusable, response.has_body) == (True, True, False)
-    again = Recorder()
+    again = ResponseRecorder()
     gateway.send_request(again, b"", bodiless=False)
     gateway.data_received(OK + b"Content-Length: 2\r\n\r\nhi")
     assert (again.data, again.done) == (b"hi", True)
@@ -187,7 +187,7 @@ def test_a_head_that_never_ends_is_bounded() -> None:
 
 
 def test_a_switch_that_was_asked_for_leaves_the_rest() -> None:
-    gateway, response = connection(), Recorder(upgrades=True)
+    gateway, response = connection(), ResponseRecorder(upgrades=True)
     gateway.send_request(response, b"", bodiless=False)
     gateway.data_received(b"HTTP/1.1 101 SP\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x02hi")
     assert (response.status, response.data) == (101, b"\x81\x02hi")

@@ -186,9 +186,11 @@ def test_bodies_take_numbers_and_booleans_of_their_type_only(app: FastAPI) -> No
         for field in model.model_fields.values():
             if field.annotation is Any:
                 continue  # its service reads the value
-            adapter = TypeAdapter(Annotated[field.annotation, "with its limits", *field.metadata])
+            # The type is made of values, which only a type checker forbids.
+            annotation: Any = Annotated[field.annotation, "with its limits", *field.metadata]  # pyright: ignore[reportInvalidTypeForm]
+            adapter = TypeAdapter[Any](annotation)
             schema = adapter.json_schema()
-            kinds = {one.get("type") for one in (schema, *schema.get("anyOf", ()))}
+            kinds = {one["type"] for one in (schema, *schema.get("anyOf", ())) if "type" in one}
             for value in (value for kind in kinds & MISTYPED.keys() for value in MISTYPED[kind]):
                 checked += 1
                 with pytest.raises(ValidationError):

@@ -108,7 +108,7 @@ async def test_only_bearers_of_the_token_are_served(facilitator: FakeFacilitator
     ):
         body = await request_body(Account.create())
         for authorization in (None, "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \u00e4"):
-            headers = {} if authorization is None else {"Authorization": authorization.encode()}
+            headers = {} if authorization is None else {b"Authorization": authorization.encode()}
             for answer in (
                 await client.post("/settle", json=body, headers=headers),
                 await client.get("/supported", headers=headers),

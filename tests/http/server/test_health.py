@@ -1,4 +1,6 @@
-"""Health: alive whatever is wrong, ready only when every part is."""
+"""Health: alive whatever is wrong, ready only when every part is. Clients that know one address find the others."""
+
+from pathlib import Path
 
 import httpx2 as httpx
 import pytest
@@ -6,9 +8,11 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.runtime.fake import FakeRuntime
 from roost.http.server import health
 from roost.web import errors
 from roost.web.service_registry import ServiceRegistry
+from tests.support.server import running
 
 TOKEN = "metrics-token-0123"
 
@@ -74,3 +78,14 @@ async def test_numbers_for_prometheus() -> None:
     async with client(Sensitive(TOKEN)) as ask:
         answer = await ask.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (answer.status_code, "roost_tries_total 1.0" in answer.text) == (200, True)
+
+
+async def test_every_address_of_the_server_tells_its_domain_and_no_agent_does(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with running(data, runtime=FakeRuntime(data), ROOST_DOMAIN="Cloud.Example") as server:
+        for host in ("cloud.example", "agents.cloud.example", "api.cloud.example", "localhost", "127.0.0.1"):
+            answer = await server.client(host=host).get("/.well-known/roost")
+            assert (answer.status_code, answer.json()) == (200, {"domain": "cloud.example"}), host
+        for host in ("someone.agents.cloud.example", "agents.localhost", "other.example"):
+            answer = await server.client(host=host).get("/.well-known/roost")
+            assert answer.status_code in {401, 404}, host

@@ -16,7 +16,7 @@ from roost.http.server.relay import RelayServer
 from roost.net.dialer import PublicDialer
 from roost.net.policy import EgressPolicy
 from tests.agents.network.egress.proxying import ESTABLISHED
-from tests.net.loopback import OPEN, Names, Origin, serving, until
+from tests.net.loopback import OPEN, FakeResolver, OriginServer, serving, until
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -24,7 +24,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
     return "asyncio", {"use_uvloop": request.param == "uvloop"}
 
 
-class Sockets:
+class RelaySockets:
     """The part of a runtime that relays need: a socket at a path per agent and relay."""
 
     def __init__(self, folder: Path) -> None:
@@ -42,7 +42,7 @@ class Sockets:
         return self.folder / f"{agent_id}.{name}"
 
 
-class App:
+class RecordingApp:
     """Answers with what it sees of a request; `/wait` ends when the client leaves."""
 
     def __init__(self) -> None:
@@ -73,12 +73,12 @@ class App:
         self.left += 1
 
 
-class Rig:
+class RelayEnv:
     def __init__(self, folder: Path, policy: EgressPolicy) -> None:
-        self.sockets = Sockets(folder)
-        self.app = App()
+        self.sockets = RelaySockets(folder)
+        self.app = RecordingApp()
         runtime: Any = self.sockets
-        self.relays = RelayServer(runtime, self.app, EgressProxy(PublicDialer(policy, Names())))
+        self.relays = RelayServer(runtime, self.app, EgressProxy(PublicDialer(policy, FakeResolver())))
 
     @asynccontextmanager
     async def connected(self, agent_id: str, name: str) -> AsyncIterator[Stream]:
@@ -103,19 +103,19 @@ class Rig:
 
 
 @asynccontextmanager
-async def rigged(folder: Path, *agents: str, policy: EgressPolicy = OPEN) -> AsyncIterator[Rig]:
-    rig = Rig(folder, policy)
+async def open_relay_env(folder: Path, *agents: str, policy: EgressPolicy = OPEN) -> AsyncIterator[RelayEnv]:
+    env = RelayEnv(folder, policy)
     try:
         for agent_id in agents:
-            await rig.relays.open(agent_id)
-        yield rig
+            await env.relays.open(agent_id)
+        yield env
     finally:
-        await rig.relays.close_all()
+        await env.relays.close_all()
 
 
 async def test_requests_are_marked_with_their_agent(tmp_path: Path) -> None:
-    async with rigged(tmp_path, "a1") as rig:
-        seen = await rig.get("a1", "/v0/agents/a%20b?limit=1")
+    async with open_relay_env(tmp_path, "a1") as env:
+        seen = await env.get("a1", "/v0/agents/a%20b?limit=1")
     assert (seen["path"], seen["raw"], seen["agent"]) == ("/v0/agents/a b", "/v0/agents/a%20b", "a1")
     assert (seen["server"], seen["client"], seen["query"]) == (None, None, "limit=1")
 
@@ -130,11 +130,11 @@ async def test_the_socket_is_the_identity_whatever_the_client_says(tmp_path: Pat
         "Forwarded": "for=a2;host=a2.agents.localhost",
         "Cookie": "relay_agent=a2",
     }
-    async with rigged(tmp_path, "a1", "a2") as rig:
-        assert (await rig.get("a1", "/x?relay_agent=a2&state[relay_agent]=a2", claims))["agent"] == "a1"
+    async with open_relay_env(tmp_path, "a1", "a2") as env:
+        assert (await env.get("a1", "/x?relay_agent=a2&state[relay_agent]=a2", claims))["agent"] == "a1"
         absolute = b"GET http://a2.agents.localhost/x HTTP/1.1\r\nHost: a2.agents.localhost\r\n\r\n"
-        assert (await rig.send("a1", "api", absolute)).startswith(b"HTTP/1.1 421 ")
-        assert (await rig.get("a2", "/x"))["agent"] == "a2"
+        assert (await env.send("a1", "api", absolute)).startswith(b"HTTP/1.1 421 ")
+        assert (await env.get("a2", "/x"))["agent"] == "a2"
 
 
 async def test_state_written_by_the_app_stays_in_its_request(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ async def test_state_written_by_the_app_stays_in_its_request(tmp_path: Path) -> 
         await send({"type": "http.response.body"})
 
     seen: list[str] = []
-    sockets: Any = Sockets(tmp_path)
-    relays = RelayServer(sockets, careless, EgressProxy(PublicDialer(EgressPolicy(), Names())))
+    sockets: Any = RelaySockets(tmp_path)
+    relays = RelayServer(sockets, careless, EgressProxy(PublicDialer(EgressPolicy(), FakeResolver())))
     await relays.open("a1")
     try:
         reader, writer = await unix_socket.connect_unix(sockets.path("a1", "api"))
@@ -160,21 +160,21 @@ async def test_state_written_by_the_app_stays_in_its_request(tmp_path: Path) -> 
 
 
 async def test_bodies_reach_the_app_and_connections_are_kept(tmp_path: Path) -> None:
-    async with rigged(tmp_path, "a1") as rig, rig.connected("a1", "api") as (reader, writer):
+    async with open_relay_env(tmp_path, "a1") as env, env.connected("a1", "api") as (reader, writer):
         for size in (0, 10, 500_000):
             writer.write(b"POST /up HTTP/1.1\r\nHost: agent\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
             assert b'"body": %d,' % size in await reader.readuntil(b"\r\n0\r\n\r\n")
 
 
 async def test_the_proxy_socket_leads_to_the_egress_proxy(tmp_path: Path) -> None:
-    async with rigged(tmp_path, "a1") as rig, serving(Origin()) as port:
-        answer = await rig.send("a1", "proxy", b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
+    async with open_relay_env(tmp_path, "a1") as env, serving(OriginServer()) as port:
+        answer = await env.send("a1", "proxy", b"GET http://127.0.0.1:%d/ HTTP/1.1\r\n\r\n" % port)
     assert answer.endswith(b"\r\n\r\nhello")
 
 
 async def test_the_proxy_refuses_what_the_policy_refuses(tmp_path: Path) -> None:
-    async with rigged(tmp_path, "a1", policy=EgressPolicy()) as rig, serving(Origin()) as port:
-        answer = await rig.send("a1", "proxy", b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
+    async with open_relay_env(tmp_path, "a1", policy=EgressPolicy()) as env, serving(OriginServer()) as port:
+        answer = await env.send("a1", "proxy", b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
     assert answer.startswith(b"HTTP/1.1 403 ")
 
 
@@ -186,27 +186,27 @@ async def test_close_ends_requests_and_tunnels_of_that_agent_alone(tmp_path: Pat
     dropped: list[int] = []
     connect = b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n"
     async with (
-        rigged(tmp_path, "a1", "a2") as rig,
+        open_relay_env(tmp_path, "a1", "a2") as env,
         serving(hold) as port,
-        rig.connected("a1", "api") as (request, request_out),
-        rig.connected("a1", "proxy") as (tunnel, tunnel_out),
-        rig.connected("a2", "proxy") as (other, other_out),
+        env.connected("a1", "api") as (request, request_out),
+        env.connected("a1", "proxy") as (tunnel, tunnel_out),
+        env.connected("a2", "proxy") as (other, other_out),
     ):
         request_out.write(b"GET /wait HTTP/1.1\r\nHost: agent\r\n\r\n")
         assert (await request.readuntil(b"first\r\n")).startswith(b"HTTP/1.1 200 OK")
         for reader, writer in ((tunnel, tunnel_out), (other, other_out)):
             writer.write(connect % port)
             assert await reader.readuntil(b"\r\n\r\n") == ESTABLISHED
-        await rig.relays.close("a1")
+        await env.relays.close("a1")
         assert await ended(request)
         assert await ended(tunnel)
-        await until(lambda: rig.app.left == 1 and len(dropped) == 1)
+        await until(lambda: env.app.left == 1 and len(dropped) == 1)
         for name in ("api", "proxy"):
             with pytest.raises(OSError):
-                await unix_socket.connect_unix(rig.sockets.path("a1", name))
+                await unix_socket.connect_unix(env.sockets.path("a1", name))
         assert not other.at_eof()
-        assert (await rig.get("a2", "/x"))["agent"] == "a2"
-        await rig.relays.close("a1")
+        assert (await env.get("a2", "/x"))["agent"] == "a2"
+        await env.relays.close("a1")
 
 
 async def ended(reader: asyncio.StreamReader) -> bool:
@@ -218,14 +218,14 @@ async def ended(reader: asyncio.StreamReader) -> bool:
 
 
 async def test_open_is_idempotent_also_when_asked_twice_at_once(tmp_path: Path) -> None:
-    async with rigged(tmp_path, "a1") as rig:
-        await asyncio.gather(*(rig.relays.open("a1") for _ in range(3)))
-        assert rig.sockets.asked == [("a1", "api"), ("a1", "proxy")]
-        assert (await rig.get("a1", "/x"))["agent"] == "a1"
+    async with open_relay_env(tmp_path, "a1") as env:
+        await asyncio.gather(*(env.relays.open("a1") for _ in range(3)))
+        assert env.sockets.asked == [("a1", "api"), ("a1", "proxy")]
+        assert (await env.get("a1", "/x"))["agent"] == "a1"
 
 
 async def test_a_new_server_takes_over_the_paths_and_an_agent_can_be_opened_again(tmp_path: Path) -> None:
-    async with rigged(tmp_path, "a1") as old, rigged(tmp_path, "a1") as new:
+    async with open_relay_env(tmp_path, "a1") as old, open_relay_env(tmp_path, "a1") as new:
         assert (await new.get("a1", "/x"))["agent"] == "a1"
         await old.relays.close_all()
         assert (await new.get("a1", "/x"))["agent"] == "a1"
@@ -235,15 +235,15 @@ async def test_a_new_server_takes_over_the_paths_and_an_agent_can_be_opened_agai
 
 
 async def test_half_a_relay_is_none(tmp_path: Path) -> None:
-    async with rigged(tmp_path) as rig:
-        rig.sockets.broken.add("proxy")
+    async with open_relay_env(tmp_path) as env:
+        env.sockets.broken.add("proxy")
         with pytest.raises(RuntimeFailed):
-            await rig.relays.open("a1")
+            await env.relays.open("a1")
         with pytest.raises(OSError):
-            await unix_socket.connect_unix(rig.sockets.path("a1", "api"))
-        rig.sockets.broken.clear()
-        await rig.relays.open("a1")
-        assert (await rig.get("a1", "/x"))["agent"] == "a1"
+            await unix_socket.connect_unix(env.sockets.path("a1", "api"))
+        env.sockets.broken.clear()
+        await env.relays.open("a1")
+        assert (await env.get("a1", "/x"))["agent"] == "a1"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ async def test_half_a_relay_is_none(tmp_path: Path) -> None:
     ],
 )
 async def test_endless_heads_and_trailers_are_cut_off(tmp_path: Path, start: bytes, more: bytes) -> None:
-    async with rigged(tmp_path, "a1") as rig, rig.connected("a1", "api") as (reader, writer):
+    async with open_relay_env(tmp_path, "a1") as env, env.connected("a1", "api") as (reader, writer):
         writer.write(start)
         async with asyncio.timeout(20):
             await write_until_refused(more, writer)
@@ -288,37 +288,37 @@ async def write_until_refused(piece: bytes, writer: asyncio.StreamWriter) -> Non
     ],
 )
 async def test_heads_are_checked_as_on_the_public_port(tmp_path: Path, head: bytes, status: bytes) -> None:
-    async with rigged(tmp_path, "a1") as rig:
-        assert (await rig.send("a1", "api", head)).startswith(b"HTTP/1.1 " + status)
+    async with open_relay_env(tmp_path, "a1") as env:
+        assert (await env.send("a1", "api", head)).startswith(b"HTTP/1.1 " + status)
 
 
 async def test_the_connections_of_an_agent_are_limited(tmp_path: Path) -> None:
-    async with rigged(tmp_path, "a1", "a2") as rig:
-        streams = [await unix_socket.connect_unix(rig.sockets.path("a1", "api")) for _ in range(257)]
+    async with open_relay_env(tmp_path, "a1", "a2") as env:
+        streams = [await unix_socket.connect_unix(env.sockets.path("a1", "api")) for _ in range(257)]
         try:
             assert await ended(streams[256][0])
             assert not any(reader.at_eof() for reader, _ in streams[:256])
-            assert (await rig.get("a2", "/x"))["agent"] == "a2"
+            assert (await env.get("a2", "/x"))["agent"] == "a2"
         finally:
             for _, writer in streams:
                 writer.transport.abort()
-        assert (await eventually(rig, "a1"))["agent"] == "a1"
+        assert (await eventually(env, "a1"))["agent"] == "a1"
 
 
-async def eventually(rig: Rig, agent_id: str) -> Any:
+async def eventually(env: RelayEnv, agent_id: str) -> Any:
     async with asyncio.timeout(10):
         while True:
             try:
-                return await rig.get(agent_id, "/x")
+                return await env.get(agent_id, "/x")
             except (ConnectionError, AssertionError):
                 await asyncio.sleep(0.01)
 
 
 async def test_nonsense_and_upgrades_are_answered_quietly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     upgrade = b"GET /x HTTP/1.1\r\nHost: agent\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with rigged(tmp_path, "a1") as rig:
-        assert (await rig.send("a1", "api", b"\x16\x03\x01 nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
-        async with rig.connected("a1", "api") as (reader, writer):
+    async with open_relay_env(tmp_path, "a1") as env:
+        assert (await env.send("a1", "api", b"\x16\x03\x01 nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+        async with env.connected("a1", "api") as (reader, writer):
             writer.write(upgrade)
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
     assert not caplog.records

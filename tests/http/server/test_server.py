@@ -17,7 +17,7 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from roost.app import free_space
+from roost.app import server as composition
 from roost.http.server import health
 from roost.http.server.server import (
     CannotListen,
@@ -82,7 +82,7 @@ async def test_health_readiness_and_numbers(tmp_path: Path, monkeypatch: pytest.
             {"containers": "ok", "database": "ok", "disk": "ok", "storage": "ok"},
         )
         with monkeypatch.context() as full:
-            full.setattr(free_space, "READY_RESERVE", 1 << 62)
+            full.setattr(composition, "READY_RESERVE", 1 << 62)
             answer = await management.get("/readyz")
         assert (answer.status_code, answer.json()["checks"]["disk"]) == (503, "failing")
         (tmp_path / "data" / "blobs").rename(tmp_path / "elsewhere")

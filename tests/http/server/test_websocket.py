@@ -50,6 +50,7 @@ async def test_a_client_lives_while_the_application_leaves_its_messages() -> Non
         async with asyncio.timeout(DEADLINE), connect(url, create_connection=CountingConnection) as client:
             for word in ("one", "two"):
                 await client.send(word)
+            assert isinstance(client, CountingConnection)
             await client.third_ping.wait()
             take.set()
             await client.wait_closed()

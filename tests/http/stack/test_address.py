@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.domain_names.model import Domain
-from roost.http.stack.address import HostAddress, HostAddresses
+from roost.http.stack.address import HostAddresses
+from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind
 from tests.domain_names.samples import make_domain
 from tests.http.fixed_ports import FixedPorts
@@ -32,7 +33,7 @@ def test_loopback_names_are_local(host: str, origin: str) -> None:
 def test_the_addresses_of_the_storage_api(host: str) -> None:
     address = LAPTOP.parse(host)
     assert address is not None
-    assert (address.host_kind, address.gateway, address.agent_id) == (HostKind.STORAGE, None, None)
+    assert (address.kind, address.gateway, address.agent_id) == (HostKind.STORAGE, None, None)
     assert LAPTOP.uploads_url == "http://uploads.localhost:8642"
 
 
@@ -136,7 +137,7 @@ def test_a_registered_name_leads_where_its_domain_leads_now() -> None:
 
     def find(host: str) -> tuple[str | None, int | None] | None:
         address = addresses.parse(host)
-        return None if address is None else (address.agent_id, address.route and address.route.port)
+        return None if address is None else (address.agent_id, address.port)
 
     assert find("App.example.com:8642") is None
     domains["app.example.com"] = domain = make_domain("app.example.com", "a1", port=3000)
@@ -178,7 +179,7 @@ def test_names_that_contain_an_address_have_all_names_below_them(domain: str) ->
         (f"bafyx.ipfs.shop.gateways.{domain}", HostKind.STORAGE_GATEWAY),
     ):
         address = addresses.parse(f"{host}:8642")
-        assert (address and address.host_kind, address and address.origin) == (kind, f"http://{host}:8642")
+        assert (address and address.kind, address and address.origin) == (kind, f"http://{host}:8642")
 
 
 PORTS = {9000: "agent-1", 9001: "agent-2"}
@@ -224,7 +225,7 @@ def test_everything_else_shares_the_domain() -> None:
         assert addresses.parse_gateway_path(path) is None
     by_name = addresses.parse("agent-1.agents.localhost", 8642)
     assert by_name is not None
-    assert (by_name.host_kind, by_name.agent_id, by_name.cookie_prefix) == (HostKind.AGENT, "agent-1", "")
+    assert (by_name.kind, by_name.agent_id, by_name.cookie_prefix) == (HostKind.AGENT, "agent-1", "")
 
 
 def test_a_default_port_is_not_shown() -> None:

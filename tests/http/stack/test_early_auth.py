@@ -10,10 +10,9 @@ from roost.http.stack.early_auth import EarlyAuthMiddleware
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
-from roost.web.url_rule import HostKind, UrlFamily
+from roost.web.url_rule import UrlFamily
 from tests.http.asgi import Sent, call, routed
 
-STATE = {"host_kind": HostKind.MANAGEMENT}
 BODY = [("content-length", "5")]
 
 
@@ -30,7 +29,7 @@ class FakeAuthenticator:
         return Caller(CallerKind.SERVICE, entry.headers["authorization"])
 
 
-class App:
+class HeldApp:
     """Reads all, then waits until it may go on."""
 
     def __init__(self) -> None:
@@ -45,12 +44,12 @@ class App:
 
 
 async def post(app: Any, path: str = "/v0/agents", *headers: tuple[str, str], body: bytes = b"12345") -> Sent:
-    return await call(app, path, method="POST", headers=headers, body=[body], state=STATE | routed(path, "POST"))
+    return await call(app, path, method="POST", headers=headers, body=[body], state=routed(path, "POST"))
 
 
 @pytest.mark.parametrize("framing", [("content-length", "5"), ("transfer-encoding", "chunked")])
 async def test_a_strangers_body_is_not_read(framing: tuple[str, str]) -> None:
-    app, authenticator = App(), FakeAuthenticator()
+    app, authenticator = HeldApp(), FakeAuthenticator()
     answer = await post(EarlyAuthMiddleware(app, authenticator), "/v0/agents", framing)
     assert (answer.status, json.loads(answer.body)) == (401, {"error": "Unauthorized"})
     assert (app.read, authenticator.asked) == (0, 1)
@@ -62,14 +61,14 @@ async def test_a_strangers_body_is_not_read(framing: tuple[str, str]) -> None:
 async def test_nobody_is_asked_where_nothing_is_sent_or_it_is_not_ours(
     path: str, headers: list[tuple[str, str]]
 ) -> None:
-    app, authenticator = App(), FakeAuthenticator()
+    app, authenticator = HeldApp(), FakeAuthenticator()
     app.go.set()
     assert (await post(EarlyAuthMiddleware(app, authenticator), path, *headers)).status == 200
     assert authenticator.asked == 0
 
 
 async def test_a_caller_has_so_many_at_once_and_others_are_not_in_the_way() -> None:
-    app = App()
+    app = HeldApp()
     early_auth = EarlyAuthMiddleware(app, FakeAuthenticator())
     mine, other = ("authorization", "a"), ("authorization", "b")
     first = [asyncio.create_task(post(early_auth, "/v0/agents", *BODY, mine)) for _ in range(256)]
@@ -86,5 +85,5 @@ async def test_a_caller_has_so_many_at_once_and_others_are_not_in_the_way() -> N
 
 
 async def test_the_model_gateway_is_answered_in_its_own_form() -> None:
-    answer = await post(EarlyAuthMiddleware(App(), FakeAuthenticator()), "/v0/llm/v1/chat/completions", *BODY)
+    answer = await post(EarlyAuthMiddleware(HeldApp(), FakeAuthenticator()), "/v0/llm/v1/chat/completions", *BODY)
     assert json.loads(answer.body)["error"]["type"] == "authentication_error"

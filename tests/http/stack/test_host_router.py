@@ -6,25 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.core.right import Right
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import OWN_PROXY
 from roost.http.stack.host_router import HostRouter, is_plain
 from roost.http.stack.url_map import CONTENT
+from roost.web.request_address import address_of
 from roost.web.url_rule import HostKind
 from tests.http.asgi import call
 
 ADDRESSES = HostAddresses("localhost", 8642)
+FILE = "00000000-0000-4000-8000-000000000000"
 
 
 async def reached(scope: Any, _receive: Any, send: Any) -> None:
     """The application: says where it was reached."""
-    state = scope.get("state", {})
+    host = address_of(scope).host
     told = {
         "path": scope.get("path"),
         "raw": scope.get("raw_path", b"").decode(),
-        "host_kind": state.get("host_kind"),
-        "agent": state.get("agent_host"),
-        "origin": state.get("origin"),
+        "host_kind": host.kind,
+        "agent": host.agent_id,
+        "origin": host.origin,
         "scheme": scope.get("scheme"),
         "client": scope.get("client"),
     }
@@ -35,18 +38,18 @@ async def reached(scope: Any, _receive: Any, send: Any) -> None:
 APP = HostRouter(reached, ADDRESSES)
 
 
-async def told(target: str, app: Any = APP, **more: Any) -> dict[str, Any]:
+async def get_json(target: str, app: Any = APP, **more: Any) -> dict[str, Any]:
     sent = await call(app, target, **more)
     assert sent.status == 200, sent.body
     return json.loads(sent.body)
 
 
 async def test_each_address_is_marked() -> None:
-    local = await told("/v0/agents")
+    local = await get_json("/v0/agents")
     assert (local["host_kind"], local["agent"], local["origin"]) == (HostKind.LOCAL, None, "http://localhost:8642")
-    management = await told("/v0/agents", host="agents.localhost:8642")
+    management = await get_json("/v0/agents", host="agents.localhost:8642")
     assert (management["host_kind"], management["agent"]) == (HostKind.MANAGEMENT, None)
-    agent = await told("/v0/agents/a1/logs", host="a1.agents.localhost")
+    agent = await get_json("/v0/agents/a1/logs", host="a1.agents.localhost")
     assert (agent["host_kind"], agent["agent"]) == (HostKind.AGENT, "a1")
     assert agent["origin"] == "http://a1.agents.localhost:8642"
 
@@ -54,20 +57,20 @@ async def test_each_address_is_marked() -> None:
 @pytest.mark.parametrize("client", [("192.0.2.1", 5), ("::ffff:192.0.2.1", 5), ("testclient", 5), None])
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8642", "[::1]"])
 async def test_who_comes_from_elsewhere_is_not_local(host: str, client: tuple[str, int] | None) -> None:
-    assert (await told("/v0/agents", host=host, client=client))["host_kind"] == HostKind.MANAGEMENT
+    assert (await get_json("/v0/agents", host=host, client=client))["host_kind"] == HostKind.MANAGEMENT
 
 
 async def test_a_client_of_our_own_proxy_is_never_local() -> None:
     forwarded = [("x-forwarded-for", "127.0.0.1")]
-    answer = await told("/v0/agents", host="localhost", client=(OWN_PROXY, 0), headers=forwarded)
+    answer = await get_json("/v0/agents", host="localhost", client=(OWN_PROXY, 0), headers=forwarded)
     assert (answer["host_kind"], answer["client"]) == (HostKind.MANAGEMENT, ["127.0.0.1", 0])
 
 
 @pytest.mark.parametrize("client", [("127.0.0.1", 5), ("127.1.2.3", 5), ("::1", 5), ("::ffff:127.0.0.1", 5)])
 async def test_local_is_who_asks_directly_from_here(client: tuple[str, int]) -> None:
-    assert (await told("/v0/agents", client=client))["host_kind"] == HostKind.LOCAL
+    assert (await get_json("/v0/agents", client=client))["host_kind"] == HostKind.LOCAL
     for name in ("X-Forwarded-For", "Forwarded", "Via"):  # a proxy on this machine speaks for somebody else
-        assert (await told("/v0/agents", client=client, headers=[(name, "x")]))["host_kind"] == HostKind.MANAGEMENT
+        assert (await get_json("/v0/agents", client=client, headers=[(name, "x")]))["host_kind"] == HostKind.MANAGEMENT
 
 
 @pytest.mark.parametrize("host", ["evil.example", "", None, "apis.localhost", "user@localhost"])
@@ -84,9 +87,9 @@ async def test_metrics_are_at_the_management_address(host: str) -> None:
 
 
 async def test_the_row_of_the_map_goes_into_the_scope() -> None:
-    assert (await call(APP, "/v3/files", method="POST")).scope["state"]["url_rule"].body.size is None
+    assert (await call(APP, "/v3/files", method="POST")).scope["state"]["address"].rule.body.size is None
     own_origin = await call(APP, "/v3/files//x", host="bafy.ipfs.g.gateways.localhost")
-    assert (own_origin.status, own_origin.scope["state"]["url_rule"]) == (200, CONTENT)
+    assert (own_origin.status, own_origin.scope["state"]["address"].rule) == (200, CONTENT)
     nowhere = await call(APP, "/v3/files", host="evil.example")
     assert json.loads(nowhere.body) == {"error": {"code": 404, "message": "Not found"}}
 
@@ -114,9 +117,55 @@ async def test_short_paths_on_an_agents_address(sent: str, becomes: str | None) 
     if becomes is None:
         assert (await call(APP, sent, host="a1.agents.localhost")).status == 404
         return
-    answer = await told(sent, host="a1.agents.localhost")
+    answer = await get_json(sent, host="a1.agents.localhost")
     assert answer["path"] == becomes
     assert answer["raw"] == becomes.replace(" ", "%20")
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "current"),
+    [
+        ("GET", "/v3/files", "/v3/files/private"),
+        ("PUT", f"/v3/files/{FILE}", f"/v3/files/private/{FILE}"),
+        ("POST", "/v3/files/groups", "/v3/groups/private"),
+        ("DELETE", "/v3/files/groups/g/ids/f", "/v3/groups/private/g/ids/f"),
+        ("HEAD", "/v3/files/groups/g", "/v3/groups/private/g"),
+        ("PUT", "/v3/files/swap/c", "/v3/files/private/swap/c"),
+        ("POST", "/v3/ipfs/signature/c", "/v3/files/public/signature/c"),
+        ("GET", "/v3/ipfs/gateways", "/v3/gateways"),
+        ("GET", "/v3/ipfs/gateway_analytics_top", "/v3/analytics/gateways/top"),
+    ],
+)
+async def test_an_old_path_is_rewritten(method: str, old: str, current: str) -> None:
+    answer = await get_json(old, method=method, host="api.localhost")
+    assert (answer["path"], answer["raw"]) == (current, current)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v3/files"),  # an upload
+        ("POST", f"/v3/files/{FILE}"),  # an upload to a signed URL
+        ("HEAD", f"/v3/files/{FILE}"),  # the state of a resumable upload
+        ("DELETE", f"/v3/files/{FILE}/{'0' * 64}"),  # the end of an upload in parts
+        ("GET", "/v3/files/limits"),
+        ("GET", "/v3/files/private"),
+        ("POST", "/v3/ipfs/gateways"),
+        ("GET", "/v3/ipfs/gateways/exists/x"),
+        ("GET", "/v3/filesystem"),
+        ("GET", "/v0/agents"),
+        ("GET", "/"),
+    ],
+)
+async def test_other_paths_stay(method: str, path: str) -> None:
+    assert (await get_json(path, method=method, host="localhost"))["path"] == path
+
+
+async def test_the_methods_of_an_old_path_are_known_for_the_others() -> None:
+    other = (await call(APP, f"/v3/files/{FILE}", method="PATCH", host="api.localhost")).scope
+    assert address_of(other).other_methods == {"GET", "PUT", "DELETE"}
+    current = (await call(APP, f"/v3/files/{FILE}", method="GET", host="api.localhost")).scope
+    assert (address_of(current).other_methods, address_of(current).right) == (frozenset(), Right.READ)
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/x", "/v0", "/index.html", "/openapi", "/metrics"])
@@ -126,13 +175,13 @@ async def test_the_rest_of_an_agents_address_is_not_ours(path: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "agents.localhost"])
 async def test_paths_elsewhere_stay_as_they_are(host: str) -> None:
-    assert (await told("/v0/logs", host=host))["path"] == "/v0/logs"
+    assert (await get_json("/v0/logs", host=host))["path"] == "/v0/logs"
 
 
 async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     relay = {"relay_agent": "a1"}
     for host in ("localhost", "b2.agents.localhost", None):
-        answer = await told("/v0/llm/v1/models", host=host, state=relay)
+        answer = await get_json("/v0/llm/v1/models", host=host, state=relay)
         assert (answer["host_kind"], answer["agent"]) == (HostKind.RELAY, "a1")
     closed = ("/", "/healthz", "/openapi", "/metrics", "/v0", "/v3/files", "/v1x", "/api/v2/models")
     for path in (*closed, "/v0/llm/../agents/a1", "/v0/llm/%2e%2e/agents", "/v1/../v0/agents"):
@@ -151,7 +200,7 @@ async def test_a_relay_is_its_agent_whatever_it_says() -> None:
     ],
 )
 async def test_a_container_asks_for_its_agent_at_short_paths(path: str, full: str) -> None:
-    assert (await told(path, state={"relay_agent": "a1"}))["path"] == full
+    assert (await get_json(path, state={"relay_agent": "a1"}))["path"] == full
 
 
 async def test_a_container_does_not_pass_on_what_came_from_outside() -> None:
@@ -171,7 +220,7 @@ async def test_issues_are_closed_to_everybody(path: str, method: str) -> None:
         answer = await call(APP, path, method=method, host=host)
         assert (answer.status, json.loads(answer.body)) == (404, {"error": "Not found"})
     assert (await call(APP, path, state={"relay_agent": "a1"})).status == 404
-    assert (await told("/v0/issuesx"))["path"] == "/v0/issuesx"
+    assert (await get_json("/v0/issuesx"))["path"] == "/v0/issuesx"
 
 
 @pytest.mark.parametrize(
@@ -218,13 +267,13 @@ async def test_a_websocket_to_nowhere_is_refused_before_it_opens() -> None:
 
 async def test_forwarding_headers_count_from_trusted_proxies_only() -> None:
     forged = [("x-forwarded-for", "6.6.6.6"), ("x-forwarded-host", "agents.localhost"), ("x-forwarded-proto", "https")]
-    answer = await told("/v0/agents", headers=forged, host="agents.localhost", client=("192.0.2.1", 5))
+    answer = await get_json("/v0/agents", headers=forged, host="agents.localhost", client=("192.0.2.1", 5))
     assert answer["client"] == ["192.0.2.1", 5]
     assert answer["origin"] == "http://agents.localhost:8642"
     assert answer["scheme"] == "http"
     trusting = HostRouter(reached, HostAddresses("example.org", scheme="https"), [ip_network("192.0.2.0/24")])
     proxy = ("192.0.2.1", 5)
-    answer = await told("/v0/agents", trusting, headers=forged, host="agents.example.org", client=proxy)
+    answer = await get_json("/v0/agents", trusting, headers=forged, host="agents.example.org", client=proxy)
     assert answer["client"] == ["6.6.6.6", 0]
     assert answer["scheme"] == "https"
 

@@ -120,7 +120,7 @@ async def test_an_agent_inside_counts_as_that_agent() -> None:
 
 
 async def test_programs_of_this_machine_are_limited_only_if_that_is_set() -> None:
-    local = {"client": ("127.0.0.1", 5)}
+    local: dict[str, Any] = {"client": ("127.0.0.1", 5)}
     free, strict = limited(caller_requests=1), limited(caller_requests=1, limits_loopback=True)
     answers = [await get(free, **local) for _ in range(3)]
     assert {answer.status for answer in answers} == {200}

@@ -8,6 +8,8 @@ from typing import Annotated, Any, get_args
 import pytest
 from fastapi import APIRouter, FastAPI, WebSocket
 from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
+from starlette.requests import Request
+from starlette.responses import Response
 
 from roost.http.server.application import create_application
 from roost.http.stack.address import HostAddresses
@@ -90,8 +92,9 @@ def test_no_server_starts_with_an_operation_without_a_right(
 
     async def public() -> None: ...
 
-    async def private(_: caller) -> None: ...
+    async def private(_: object) -> None: ...
 
+    private.__annotations__["_"] = caller
     router.add_api_route(path, public if caller is None else private, methods=[method], response_model=None)
     if problem is None:
         create_application(ServiceRegistry(), HostAddresses(), router)
@@ -111,8 +114,12 @@ def test_no_server_starts_with_a_socket_without_a_right() -> None:
 
     with pytest.raises(UndeclaredRightError, match=r"^WEBSOCKET /v0/agents/\{agentId\}/gateway-token/stream "):
         create_application(ServiceRegistry(), HostAddresses(), router)
+
+    async def page(_: Request) -> Response:
+        return Response()
+
     plain = APIRouter()
-    plain.add_route("/plain", stream)
+    plain.add_route("/plain", page)
     with pytest.raises(UndeclaredRightError, match=r"^GET /plain "):
         create_application(ServiceRegistry(), HostAddresses(), plain)
 

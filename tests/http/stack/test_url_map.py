@@ -162,7 +162,7 @@ def slash_parameters() -> list[Any]:
         if isinstance(route, APIRoute)
         for one in path_parameters(route.dependant)
         if SlashText in one.field_info.metadata or f"{one.alias}:path" in route.path
-        for method in route.methods
+        for method in route.methods or ()
     ]
 
 

@@ -9,7 +9,6 @@ from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.drivers.image.contract import ImageRenderer
-from roost.http.edge.response_cache import ResponseCache
 from roost.http.stack.address import HostAddresses
 from roost.http.stack.host_router import HostRouter
 from roost.http.storage_gateway.application import StorageGatewayApp
@@ -18,6 +17,7 @@ from roost.http.storage_gateway.disk_cache import DiskCache
 from roost.http.storage_gateway.image_resizer import ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
 from roost.http.storage_gateway.resolver import GatewayResolver
+from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.content.unixfs.cid import Cid

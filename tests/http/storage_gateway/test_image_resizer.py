@@ -104,7 +104,7 @@ async def test_files_that_are_no_images_cannot_be_resized(env: GatewayEnv) -> No
     assert (instead.status, instead.body) == (200, b"text")
 
 
-class Counting(ImageRenderer):
+class CountingRenderer(ImageRenderer):
     """Says what it was asked for, and counts."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Counting(ImageRenderer):
 
 
 async def test_rendered_image_is_found_again(env: GatewayEnv) -> None:
-    images = Counting()
+    images = CountingRenderer()
     cache = DiskCache(env.storage.folder / "cache", 10_000)
     resizer = ImageResizer(env.storage.reader, images, cache)
     _, trees = await env.storage.keep(b"one", b"other!")
@@ -132,7 +132,7 @@ async def test_rendered_image_is_found_again(env: GatewayEnv) -> None:
     assert images.count == 3
 
 
-class Slow(Counting):
+class SlowRenderer(CountingRenderer):
     """Goes on when it is let, and knows how many it had at once."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class Slow(Counting):
 
 
 async def test_only_so_many_sources_are_held(env: GatewayEnv) -> None:
-    images = Slow()
+    images = SlowRenderer()
     resizer = ImageResizer(env.storage.reader, images, DiskCache(env.storage.folder / "cache", 100_000))
     _, (tree,) = await env.storage.keep(b"source")
     stat = await env.storage.reader.stat(env.storage.scope, tree.cid)
@@ -168,7 +168,7 @@ async def test_only_so_many_sources_are_held(env: GatewayEnv) -> None:
 
 
 async def test_oversized_results_are_not_served(env: GatewayEnv) -> None:
-    class Large(Counting):
+    class Large(CountingRenderer):
         async def render(self, source: bytes, wanted: ImageOptions) -> RenderedImage:
             return RenderedImage("image/png", bytes(32 * 1024**2 + 1))
 

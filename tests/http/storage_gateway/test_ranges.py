@@ -12,7 +12,7 @@ from tests.http.storage_gateway.gateway_env import BIG, NAMES, GatewayEnv
 from tests.http.storage_gateway.test_admission import linked
 
 
-def taken_apart(sent: Sent) -> list[tuple[str, str, bytes]]:
+def parse_ranges(sent: Sent) -> list[tuple[str, str, bytes]]:
     """Range, type and bytes of each part, read by somebody else's parser."""
     head = f"Content-Type: {sent.headers['content-type']}\r\n\r\n".encode()
     message = email.message_from_bytes(head + sent.body, policy=email.policy.HTTP)
@@ -39,7 +39,7 @@ async def test_several_parts_come_in_one_answer(env: GatewayEnv) -> None:
     assert "content-range" not in sent.headers
     size = len(content)
     spans = [(5, 10), (0, 2), (262140, 262151), (size - 3, size)]
-    assert taken_apart(sent) == [
+    assert parse_ranges(sent) == [
         (f"bytes {begin}-{end - 1}/{size}", "text/plain; charset=utf-8", content[begin:end]) for begin, end in spans
     ]
     again = await env.get(f"/ipfs/{cid}", range=range_header)
@@ -60,7 +60,7 @@ async def test_a_part_is_of_the_type_of_the_whole(env: GatewayEnv) -> None:
 
 async def test_parts_larger_than_a_piece_come_whole(env: GatewayEnv) -> None:
     sent = await env.get(f"/ipfs/{await env.file(BIG)}", range="bytes=1000000-2000000,0-999999")
-    assert [data for _, _, data in taken_apart(sent)] == [BIG[1_000_000:2_000_001], BIG[:1_000_000]]
+    assert [data for _, _, data in parse_ranges(sent)] == [BIG[1_000_000:2_000_001], BIG[:1_000_000]]
     assert max(len(message.get("body", b"")) for message in sent.messages) <= 1024 * 1024
 
 
@@ -95,7 +95,7 @@ async def test_a_page_in_parts_runs_no_more_than_a_whole_one(env: GatewayEnv) ->
     assert sent.headers["content-type"].startswith("multipart/byteranges; boundary=")
     assert sent.headers["content-security-policy"] == "sandbox"
     assert sent.headers["content-disposition"].startswith("attachment;")
-    assert [mime for _, mime, _ in taken_apart(sent)] == ["text/html; charset=utf-8"] * 2
+    assert [mime for _, mime, _ in parse_ranges(sent)] == ["text/html; charset=utf-8"] * 2
 
 
 async def test_head_and_conditions_hold_for_parts(env: GatewayEnv) -> None:
@@ -137,7 +137,7 @@ async def test_damage_in_a_part_ends_the_answer_before_it_begins(env: GatewayEnv
 async def test_a_signed_link_gives_parts_too(env: GatewayEnv) -> None:
     cid = await env.file(BIG, ContentNetwork.PRIVATE)
     sent = await env.get(await linked(env, f"/files/{cid}"), range="bytes=0-1,5-6")
-    assert [data for _, _, data in taken_apart(sent)] == [BIG[:2], BIG[5:7]]
+    assert [data for _, _, data in parse_ranges(sent)] == [BIG[:2], BIG[5:7]]
     assert sent.headers["cache-control"] == "private, no-cache"
 
 

@@ -10,6 +10,8 @@ from roost.http.storage_gateway.errors import InvalidGatewayUrl
 from roost.http.storage_gateway.request import GatewayRequest, parse_request
 from roost.http.storage_gateway.resolver import GatewayVisitor
 from roost.storage.content.unixfs.cid import Cid
+from roost.web.request_address import HostAddress, RequestAddress
+from roost.web.url_rule import HostKind, UrlRule
 
 TEXT = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 CID = Cid.parse(TEXT)
@@ -23,6 +25,7 @@ def create_request(
     ip: str | None = "192.0.2.1",
 ) -> GatewayRequest:
     path, _, query = target.partition("?")
+    host = HostAddress(HostKind.STORAGE_GATEWAY, "", gateway="shop", cid=cid_host)
     scope: dict[str, Any] = {
         "type": "http",
         "method": method,
@@ -31,7 +34,7 @@ def create_request(
         "query_string": query.encode("latin-1"),
         "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
         "client": None if ip is None else (ip, 1),
-        "state": {"cid_host": cid_host, "gateway_host": "shop", "is_own_name": True},
+        "state": {"address": RequestAddress(UrlRule(), host)},
     }
     return parse_request(scope)
 

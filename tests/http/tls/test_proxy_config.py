@@ -25,7 +25,7 @@ REFUSED = 35
 
 @pytest.fixture
 async def server(acme: AcmeServer, tmp_path: Path) -> AsyncIterator[RunningServer]:
-    settings = {
+    settings: dict[str, Any] = {
         "ROOST_DOMAIN": DOMAIN,
         "ROOST_PUBLIC_SCHEME": "https",
         "ROOST_PUBLIC_PORT": str(acme.tls_port),

@@ -11,6 +11,7 @@ from roost.identity.errors import ForeignOrigin, MissingCredential, TooManyAttem
 from roost.identity.sessions.errors import InvalidCsrfToken
 from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
 from roost.identity.throttle import FailedLoginThrottle
+from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind
 from tests.identity.sessions.test_service import SessionEnv
 
@@ -27,8 +28,9 @@ class Visitor:
     def request(self, method: str = "GET", query: str = "", upgrade: bool = False, **changes: Any) -> AuthRequest:
         headers = {"cookie": f"roost_session={self.token}"}
         headers |= changes.pop("headers", {})
-        options = {"session_cookie": "roost_session", "origin": OWN, "limited_client": "192.0.2.1"} | changes
-        return AuthRequest(HostKind.LOCAL, method, headers, query, "127.0.0.1", upgrade=upgrade, **options)
+        host = HostAddress(HostKind.LOCAL, OWN, session_cookie=changes.pop("session_cookie", "roost_session"))
+        options: dict[str, Any] = {"limited_client": "192.0.2.1"}
+        return AuthRequest(host, method, headers, query, "127.0.0.1", upgrade=upgrade, **options | changes)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ SERVED = {
 
 def test_every_rewrite_leads_to_a_current_operation() -> None:
     for row in PATH_REWRITES:
-        for method in row.methods:
+        for method in row.methods - {"HEAD"}:
             old = row.path.replace(":uuid", "")
             assert SERVED[method, old] == SERVED[method, row.current]
             assert ("{network}" in row.current) == (row.network is not None)

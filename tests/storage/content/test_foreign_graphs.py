@@ -56,8 +56,8 @@ def random_file(chance: random.Random, blocks: Graph, depth: int = 0) -> tuple[C
 
 
 def ranges(chance: random.Random, size: int) -> list[tuple[int, int]]:
-    some = [tuple(sorted((chance.randint(0, size), chance.randint(0, size)))) for _ in range(6)]
-    return [(0, size), (0, 0), (size, size), (size // 2, size // 2 + 1), *some]
+    ends = [sorted((chance.randint(0, size), chance.randint(0, size))) for _ in range(6)]
+    return [(0, size), (0, 0), (size, size), (size // 2, size // 2 + 1), *((first, last) for first, last in ends)]
 
 
 async def read(env: StorageEnv, cid: Cid, begin: int, end: int) -> bytes:

@@ -5,6 +5,7 @@ import pytest
 from roost.drivers.blob.contract import BlobNotFound
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
+from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import MalformedContent
 from roost.storage.content.unixfs.profile import PROFILES, V0, V1, ImportProfile
 from tests.storage.cars import blocks_of, encode_car, folder_of_files
@@ -18,7 +19,7 @@ def dialect() -> str:
     return "sqlite"
 
 
-async def content(env: StorageEnv, tree_cid: object) -> bytes:
+async def content(env: StorageEnv, tree_cid: Cid) -> bytes:
     stat = await env.reader.stat(env.scope, tree_cid)
     return b"".join([piece async for piece in env.reader.stream_file(env.scope, stat)])
 

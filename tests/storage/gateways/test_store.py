@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from sqlalchemy import Connection
+
 from roost.storage.gateways import store
 from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway, hash_token
 from tests.storage.storage_env import StorageEnv
@@ -34,7 +36,7 @@ def test_all_that_belongs_to_one(env: StorageEnv) -> None:
     token = AccessControl("c1", AccessControlKind.TOKEN, "rgw_abc\u2026", NOW, hash_token("rgw_abcdef"))
     address = AccessControl("c2", AccessControlKind.ADDRESS, "10.0.0.0/8", NOW + timedelta(seconds=1))
 
-    def equip(connection: object) -> None:
+    def equip(connection: Connection) -> None:
         for control in (address, token):
             store.insert_control(connection, "g1", control)
         assert store.insert_plugin(connection, "g1", Plugin.HOT_SWAPS, NOW)
@@ -77,7 +79,7 @@ def test_a_name_that_is_taken_undoes_nothing_else(env: StorageEnv) -> None:
     """The insert that failed is inside a transaction that goes on."""
     keep(env, 1, "shop")
 
-    def both(connection: object) -> bool:
+    def both(connection: Connection) -> bool:
         store.insert_plugin(connection, "g1", Plugin.HOT_SWAPS, NOW)
         return store.insert_gateway(connection, StorageGateway("g2", env.tenant_id, "shop", NOW))
 

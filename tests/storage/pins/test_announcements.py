@@ -23,7 +23,7 @@ from tests.storage.storage_env import CONTENT, StorageEnv
 
 
 @dataclass
-class Town(NetworkAnnouncer):
+class FakeAnnouncer(NetworkAnnouncer):
     """A network that remembers what it was given, and every CID that it was ever asked about."""
 
     given: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -49,12 +49,12 @@ class Town(NetworkAnnouncer):
 
 
 @dataclass
-class Market:
+class AnnouncementEnv:
     env: StorageEnv
     db: Database
     queue: work.OperationWorker
     files: FileService
-    town: Town
+    announcer: FakeAnnouncer
 
     async def keep(
         self,
@@ -99,12 +99,16 @@ class Market:
 
 
 @asynccontextmanager
-async def market(db: Database, env: StorageEnv, *failures: Exception) -> AsyncIterator[Market]:
-    queue, files, town = work.OperationWorker(db, owner="test"), FileService(db), Town(failures=list(failures))
-    await Announcements(db, queue, files, env.reader, town).start()
+async def announcing(db: Database, env: StorageEnv, *failures: Exception) -> AsyncIterator[AnnouncementEnv]:
+    queue, files, announcer = (
+        work.OperationWorker(db, owner="test"),
+        FileService(db),
+        FakeAnnouncer(failures=list(failures)),
+    )
+    await Announcements(db, queue, files, env.reader, announcer).start()
     await queue.start()
     try:
-        yield Market(env, db, queue, files, town)
+        yield AnnouncementEnv(env, db, queue, files, announcer)
     finally:
         await queue.stop(grace=0.1)
 
@@ -115,29 +119,29 @@ def _v1(file: File) -> str:
 
 @pytest.mark.parametrize("profile", [V0, V1], ids=["v0", "v1"])
 async def test_public_content_is_given_whole(env: StorageEnv, database: Database, profile: ImportProfile) -> None:
-    async with market(database, env) as pin_env:
+    async with announcing(database, env) as pin_env:
         file = await pin_env.keep(CONTENT, profile=profile)
         await pin_env.settled(file)
-        assert list(pin_env.town.given) == [_v1(file)]
+        assert list(pin_env.announcer.given) == [_v1(file)]
         async with env.content.receive_car() as copy:
-            await copy.write(pin_env.town.given[_v1(file)])
+            await copy.write(pin_env.announcer.given[_v1(file)])
             kept = await copy.finish()
         assert (str(kept.cid), kept.size) == (_v1(file), len(CONTENT))
 
 
 async def test_it_is_withdrawn_with_the_last_file(env: StorageEnv, database: Database) -> None:
-    async with market(database, env) as pin_env:
+    async with announcing(database, env) as pin_env:
         mine, theirs = await pin_env.keep(CONTENT), await pin_env.keep(CONTENT, other=True)
         await pin_env.drop(mine)
         await pin_env.settled(mine)
-        assert list(pin_env.town.given) == [_v1(theirs)]
+        assert list(pin_env.announcer.given) == [_v1(theirs)]
         await pin_env.drop(theirs)
         await pin_env.settled(theirs)
-        assert pin_env.town.given == {}
+        assert pin_env.announcer.given == {}
 
 
 async def test_private_content_is_never_announced(env: StorageEnv, database: Database) -> None:
-    async with market(database, env) as pin_env:
+    async with announcing(database, env) as pin_env:
         private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
         public = await pin_env.keep(b"public")
         await pin_env.files.change(
@@ -147,84 +151,84 @@ async def test_private_content_is_never_announced(env: StorageEnv, database: Dat
         await pin_env.survey()
         await pin_env.drop(private)
         await pin_env.settled(private)
-        assert set(pin_env.town.heard) == {_v1(public)}
+        assert set(pin_env.announcer.heard) == {_v1(public)}
 
 
 async def test_content_private_and_public_is_given_for_the_public_file(env: StorageEnv, database: Database) -> None:
-    async with market(database, env) as pin_env:
+    async with announcing(database, env) as pin_env:
         private, public = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE), await pin_env.keep(CONTENT, other=True)
         await pin_env.settled(public)
-        assert list(pin_env.town.given) == [_v1(public)]
+        assert list(pin_env.announcer.given) == [_v1(public)]
         await pin_env.drop(public)
         await pin_env.settled(public)
-        assert pin_env.town.given == {}
+        assert pin_env.announcer.given == {}
         assert await env.reader.stat(env.scope, Cid.parse(private.cid))
 
 
 async def test_an_operation_alone_gives_nothing_private_away(env: StorageEnv, database: Database) -> None:
-    async with market(database, env) as pin_env:
+    async with announcing(database, env) as pin_env:
         private = await pin_env.keep(CONTENT, ContentNetwork.PRIVATE)
-        pin_env.town.given[_v1(private)] = b"as if somebody had"
+        pin_env.announcer.given[_v1(private)] = b"as if somebody had"
         await database.write(
             lambda connection: work.add_operation(connection, RECONCILE, f"offer/{private.cid}", {"cid": private.cid})
         )
         await pin_env.settled(private)
-        assert pin_env.town.given == {}
+        assert pin_env.announcer.given == {}
 
 
 async def test_file_deleted_before_its_turn_is_not_given(env: StorageEnv, database: Database) -> None:
     queue, files = work.OperationWorker(database, owner="before"), FileService(database)
-    Announcements(database, queue, files, env.reader, Town())
-    before = Market(env, database, queue, files, Town())
+    Announcements(database, queue, files, env.reader, FakeAnnouncer())
+    before = AnnouncementEnv(env, database, queue, files, FakeAnnouncer())
     file = await before.keep(CONTENT)
     await before.drop(file)
-    async with market(database, env) as later:
+    async with announcing(database, env) as later:
         await later.settled(file)
-        assert later.town.given == {}
-        assert later.town.heard == [file.cid] * 2
+        assert later.announcer.given == {}
+        assert later.announcer.heard == [file.cid] * 2
 
 
 async def test_it_is_tried_until_the_network_can_be_reached(env: StorageEnv, database: Database) -> None:
-    async with market(database, env, SourceFailed()) as pin_env:
+    async with announcing(database, env, SourceFailed()) as pin_env:
         file = await pin_env.keep(CONTENT)
         await pin_env.settled(file)
-        assert list(pin_env.town.given) == [file.cid]
+        assert list(pin_env.announcer.given) == [file.cid]
 
 
 async def test_a_refusal_is_believed_in_the_end(
     env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(announcements, "_REFUSALS", 1)
-    async with market(database, env, *[NetworkRefused("too large") for _ in range(3)]) as pin_env:
+    async with announcing(database, env, *[NetworkRefused("too large") for _ in range(3)]) as pin_env:
         await pin_env.surveyed()  # else it may find the file too, and ask once more
         file = await pin_env.keep(CONTENT)
         await pin_env.settled(file)
-        assert (pin_env.town.given, len(pin_env.town.failures)) == ({}, 1)
-        pin_env.town.failures.clear()
+        assert (pin_env.announcer.given, len(pin_env.announcer.failures)) == ({}, 1)
+        pin_env.announcer.failures.clear()
         await pin_env.survey()
         await pin_env.settled(file)
-        assert list(pin_env.town.given) == [file.cid]
+        assert list(pin_env.announcer.given) == [file.cid]
 
 
 async def test_files_public_before_the_network_are_announced(env: StorageEnv, database: Database) -> None:
     files = FileService(database)
-    before = Market(env, database, work.OperationWorker(database, owner="none"), files, Town())
+    before = AnnouncementEnv(env, database, work.OperationWorker(database, owner="none"), files, FakeAnnouncer())
     old = [await before.keep(bytes((number,))) for number in range(3)]
     await before.keep(b"private", ContentNetwork.PRIVATE)
-    async with market(database, env) as now:
-        now.town.given[old[0].cid] = b"given already"
+    async with announcing(database, env) as now:
+        now.announcer.given[old[0].cid] = b"given already"
         await now.surveyed()
         await now.settled(*old)
-        assert now.town.given.keys() == {file.cid for file in old}
-        assert now.town.given[old[0].cid] == b"given already"
+        assert now.announcer.given.keys() == {file.cid for file in old}
+        assert now.announcer.given[old[0].cid] == b"given already"
 
 
 async def test_many_at_once_are_all_given(env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "_PAUSE", announcements._PAUSE / 100)
-    async with market(database, env) as pin_env:
+    async with announcing(database, env) as pin_env:
         files = [await pin_env.keep(bytes((number,))) for number in range(12)]
         await pin_env.settled(*files)
-        assert pin_env.town.given.keys() == {file.cid for file in files}
+        assert pin_env.announcer.given.keys() == {file.cid for file in files}
 
 
 def _is_over(connection: Connection) -> bool:

@@ -1,6 +1,7 @@
 """Content by CID becomes a file when it is whole and what was asked for, and not otherwise."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
@@ -34,12 +35,12 @@ SMALL_CAR = encode_car([SMALL.cid], SMALL_BLOCKS)
 END = (PinState.PINNED, *FAILED)
 
 
-def car_source(name: str = "/dns4/a.example", *, is_open: bool = True, **cars: bytes) -> CarSource:
-    return CarSource(name, cars, is_open=is_open)
+def car_source(cars: Mapping[str, bytes] | None = None, *, is_open: bool = True) -> CarSource:
+    return CarSource("/dns4/a.example", cars or {}, is_open=is_open)
 
 
 async def test_a_folder_is_retrieved(env: StorageEnv, database: Database) -> None:
-    async with open_pin_env(database, env, car_source(**{str(FOLDER): FOLDER_CAR})) as pin_env:
+    async with open_pin_env(database, env, car_source({str(FOLDER): FOLDER_CAR})) as pin_env:
         pin = await pin_env.pin(FOLDER, "mine")
         assert await pin_env.until(pin, *END) is PinState.PINNED
         (file,) = await pin_env.all_files()
@@ -54,7 +55,7 @@ async def test_a_folder_is_retrieved(env: StorageEnv, database: Database) -> Non
 
 
 async def test_a_cid_stays_as_it_was_written(env: StorageEnv, database: Database) -> None:
-    async with open_pin_env(database, env, car_source(**{str(SMALL.cid): SMALL_CAR})) as pin_env:
+    async with open_pin_env(database, env, car_source({str(SMALL.cid): SMALL_CAR})) as pin_env:
         await pin_env.until(await pin_env.pin(SMALL.cid), PinState.PINNED)
         assert [(file.cid, file.size, file.metadata.name) for file in await pin_env.all_files()] == [
             (str(SMALL.cid), 5, None)
@@ -75,7 +76,7 @@ def _lies() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("lie", _lies().values(), ids=_lies())
 async def test_a_source_that_lies_is_left_for_the_next(env: StorageEnv, database: Database, lie: bytes) -> None:
-    liar, honest = car_source(**{str(FOLDER): lie}), car_source(**{str(FOLDER): FOLDER_CAR})
+    liar, honest = car_source({str(FOLDER): lie}), car_source({str(FOLDER): FOLDER_CAR})
     async with open_pin_env(database, env, liar, honest) as pin_env:
         await pin_env.until(await pin_env.pin(FOLDER), PinState.PINNED)
         assert (liar.requested, honest.requested) == ([str(FOLDER)], [str(FOLDER)])
@@ -83,16 +84,16 @@ async def test_a_source_that_lies_is_left_for_the_next(env: StorageEnv, database
 
 
 async def test_lies_alone_leave_nothing(env: StorageEnv, database: Database) -> None:
-    liars = [car_source(**{str(FOLDER): lie}) for lie in _lies().values()]
+    liars = [car_source({str(FOLDER): lie}) for lie in _lies().values()]
     async with open_pin_env(database, env, *liars) as pin_env:
         pin = await pin_env.pin(FOLDER)
-        await _asked(liars[-1])
+        await _until_requested(liars[-1])
         assert await pin_env.until(pin, PinState.SEARCHING) is PinState.SEARCHING
         assert await pin_env.all_files() == []
     assert [path for path in (env.folder / "blobs").rglob("*") if path.is_file()] == []
 
 
-async def _asked(last: CarSource, times: int = 1) -> None:
+async def _until_requested(last: CarSource, times: int = 1) -> None:
     async with asyncio.timeout(30):
         while len(last.requested) < times:
             await asyncio.sleep(0.02)
@@ -102,7 +103,7 @@ async def test_content_without_a_source_is_looked_for_again(env: StorageEnv, dat
     empty = car_source()
     async with open_pin_env(database, env, empty) as pin_env:
         pin = await pin_env.pin(FOLDER)
-        await _asked(empty)
+        await _until_requested(empty)
         empty.cars[str(FOLDER)] = FOLDER_CAR
         assert await pin_env.until(pin, *END) is PinState.PINNED
 
@@ -111,7 +112,7 @@ async def test_it_expires_after_a_day(env: StorageEnv, database: Database, monke
     empty, now = car_source(), clock.utc_now
     async with open_pin_env(database, env, empty) as pin_env:
         pin = await pin_env.pin(FOLDER)
-        await _asked(empty)
+        await _until_requested(empty)
         monkeypatch.setattr(clock, "utc_now", lambda: now() + timedelta(days=1))
         assert await pin_env.until(pin, *END) is PinState.EXPIRED
 
@@ -127,7 +128,7 @@ async def test_it_expires_after_a_day(env: StorageEnv, database: Database, monke
 async def test_unusable_pins_end_without_a_request(
     env: StorageEnv, database: Database, ask: PinRequest, expected: PinState
 ) -> None:
-    last = car_source(**{ask.cid: FOLDER_CAR})
+    last = car_source({ask.cid: FOLDER_CAR})
     async with open_pin_env(database, env, last) as pin_env:
         pin = await pin_env.pins.add(env.tenant_id, ask)
         assert await pin_env.until(pin, *END) is expected
@@ -136,7 +137,7 @@ async def test_unusable_pins_end_without_a_request(
 
 async def test_content_over_the_size_limit_is_not_kept(env: StorageEnv, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
-    async with open_pin_env(database, env, car_source(**{str(tree.cid): encode_car([tree.cid], blocks)})) as pin_env:
+    async with open_pin_env(database, env, car_source({str(tree.cid): encode_car([tree.cid], blocks)})) as pin_env:
         assert tree.size > LIMIT
         assert await pin_env.until(await pin_env.pin(tree.cid), *END) is PinState.OVER_MAX_SIZE
         assert await pin_env.all_files() == []
@@ -144,14 +145,14 @@ async def test_content_over_the_size_limit_is_not_kept(env: StorageEnv, database
 
 async def test_content_over_the_free_limit_is_not_kept(env: StorageEnv, database: Database) -> None:
     tree, blocks = blocks_of(V1, CONTENT * 2)
-    source = car_source(**{str(tree.cid): encode_car([tree.cid], blocks)})
+    source = car_source({str(tree.cid): encode_car([tree.cid], blocks)})
     async with open_pin_env(database, env, source, most=LIMIT + 1) as pin_env:
         assert await pin_env.until(await pin_env.pin(tree.cid), *END) is PinState.OVER_FREE_LIMIT
 
 
 async def test_when_the_storage_of_the_plan_is_full(env: StorageEnv, database: Database) -> None:
     async with open_pin_env(
-        database, env, car_source(**{str(FOLDER): FOLDER_CAR}), capacity=len(FOLDER_CAR) - 1
+        database, env, car_source({str(FOLDER): FOLDER_CAR}), capacity=len(FOLDER_CAR) - 1
     ) as pin_env:
         assert await pin_env.until(await pin_env.pin(FOLDER), *END) is PinState.OVER_FREE_LIMIT
         assert await pin_env.all_files() == []
@@ -172,12 +173,12 @@ async def test_private_content_on_this_server_is_not_found(env: StorageEnv, data
     last = car_source()
     async with open_pin_env(database, env, last) as pin_env:
         pin = await pin_env.pins.add(env.other_id, PinRequest(str(theirs.cid)))
-        await _asked(last, 2)
+        await _until_requested(last, 2)
         assert await pin_env.status(pin) is PinState.SEARCHING
 
 
 async def test_pin_of_own_content_is_that_file(env: StorageEnv, database: Database) -> None:
-    first = car_source(**{str(SMALL.cid): SMALL_CAR})
+    first = car_source({str(SMALL.cid): SMALL_CAR})
     async with open_pin_env(database, env, first) as pin_env:
         pins = [await pin_env.pin(SMALL.cid, "one")]
         await pin_env.until(pins[0], PinState.PINNED)
@@ -188,7 +189,7 @@ async def test_pin_of_own_content_is_that_file(env: StorageEnv, database: Databa
 
 
 async def test_taken_back_while_it_comes(env: StorageEnv, database: Database) -> None:
-    half = car_source(is_open=False, **{str(FOLDER): FOLDER_CAR})
+    half = car_source({str(FOLDER): FOLDER_CAR}, is_open=False)
     async with open_pin_env(database, env, half) as pin_env:
         pin = await pin_env.pin(FOLDER)
         await pin_env.until(pin, PinState.RETRIEVING)
@@ -209,11 +210,11 @@ async def _idle(pin_env: PinEnv, database: Database, pin_id: str) -> None:
 
 
 async def test_a_restart_repeats_the_retrieval(env: StorageEnv, database: Database) -> None:
-    half = car_source(is_open=False, **{str(FOLDER): FOLDER_CAR})
+    half = car_source({str(FOLDER): FOLDER_CAR}, is_open=False)
     async with open_pin_env(database, env, half) as pin_env:
         pin = await pin_env.pin(FOLDER)
         await pin_env.until(pin, PinState.RETRIEVING)
-    async with open_pin_env(database, env, car_source(**{str(FOLDER): FOLDER_CAR})) as pin_env:
+    async with open_pin_env(database, env, car_source({str(FOLDER): FOLDER_CAR})) as pin_env:
         assert await pin_env.until(pin, *END) is PinState.PINNED
         assert await pin_env.read(str(FOLDER), "in", "big") == CONTENT
 
@@ -221,7 +222,7 @@ async def test_a_restart_repeats_the_retrieval(env: StorageEnv, database: Databa
 async def test_many_at_once_all_come(env: StorageEnv, database: Database) -> None:
     trees = [blocks_of(V1, f"file {number}".encode()) for number in range(5)]
     cars = {str(tree.cid): encode_car([tree.cid], blocks) for tree, blocks in trees}
-    async with open_pin_env(database, env, car_source(**cars)) as pin_env:
+    async with open_pin_env(database, env, car_source(cars)) as pin_env:
         pins = [await pin_env.pin(tree.cid) for tree, _ in trees]
         for pin in pins:
             await pin_env.until(pin, PinState.PINNED)
@@ -232,7 +233,7 @@ async def test_a_slow_source_of_one_tenant_delays_no_other(
     env: StorageEnv, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retrieve, "LIMITS", OperationLimits(total=4, per_tenant=1, per_subject=1))
-    source = car_source(is_open=False, **{str(FOLDER): FOLDER_CAR, str(SMALL.cid): SMALL_CAR})
+    source = car_source({str(FOLDER): FOLDER_CAR, str(SMALL.cid): SMALL_CAR}, is_open=False)
     async with open_pin_env(database, env, source) as pin_env:
         first = await pin_env.pin(FOLDER)
         await pin_env.until(first, PinState.RETRIEVING)
@@ -246,7 +247,7 @@ async def test_a_slow_source_of_one_tenant_delays_no_other(
             assert await pin_env.until(pin, *END) is PinState.PINNED
 
 
-async def _asked_for(env: StorageEnv, cid: Cid) -> Pin:
+async def _add_pin(env: StorageEnv, cid: Cid) -> Pin:
     """A pin that nobody has begun with."""
     service = PinService(env.db, FileService(env.db), NoNetwork())
     return await service.add(env.tenant_id, PinRequest(str(cid)))
@@ -266,10 +267,10 @@ async def _until_locked(db: Database) -> None:
 )
 async def test_it_ends_when_the_tenant_is_free(env: StorageEnv, database: Database, cid: Cid, end: PinState) -> None:
     """The holder of the tenant's lock finds the pin unlocked, so the two cannot deadlock."""
-    pin = await _asked_for(env, cid)
+    pin = await _add_pin(env, cid)
     with database.writer.begin() as held:
         tenants.lock_tenant(held, env.tenant_id)
-        async with open_pin_env(database, env, car_source(**{str(FOLDER): FOLDER_CAR})) as pin_env:
+        async with open_pin_env(database, env, car_source({str(FOLDER): FOLDER_CAR})) as pin_env:
             await _until_locked(database)
             assert await pin_env.status(pin) not in END
             assert held.execute(sa.text("SELECT id FROM pins FOR UPDATE NOWAIT")).scalar_one() == pin.id
@@ -279,7 +280,7 @@ async def test_it_ends_when_the_tenant_is_free(env: StorageEnv, database: Databa
 
 @ON_POSTGRESQL
 async def test_pin_that_ends_meanwhile_is_not_looked_for(env: StorageEnv, database: Database) -> None:
-    pin, source = await _asked_for(env, FOLDER), car_source(**{str(FOLDER): FOLDER_CAR})
+    pin, source = await _add_pin(env, FOLDER), car_source({str(FOLDER): FOLDER_CAR})
     with database.writer.begin() as held:
         store.set_status(held, pin.id, PinState.OVER_MAX_SIZE, clock.utc_now())
         async with open_pin_env(database, env, source) as pin_env:

@@ -114,9 +114,8 @@ def test_a_cid_that_is_none_is_told() -> None:
 
 
 def test_every_status_in_the_queue_can_be_asked_for() -> None:
-    assert [schemas.PinJobParameters(status=status.value).to_pin_query().statuses for status in QUEUED] == [
-        [one] for one in QUEUED
-    ]
+    asked = [schemas.PinJobParameters.model_validate({"status": status.value}) for status in QUEUED]
+    assert [one.to_pin_query().statuses for one in asked] == [[one] for one in QUEUED]
 
 
 def test_how_a_job_is_told() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from roost.core.page_cursor import PageCursor
+from roost.storage.content.model import ContentNetwork
 from roost.storage.files import store as files
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.pins import store
@@ -129,7 +130,7 @@ def test_pages_of_pins_that_came_at_one_moment(env: StorageEnv, ascending: bool)
 
 def test_a_status_with_its_file(env: StorageEnv) -> None:
     keep(env, 1)
-    file = File("f", env.tenant_id, env.scope.network, "cid1", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
+    file = File("f", env.tenant_id, ContentNetwork.PRIVATE, "cid1", 1, 1, "text/plain", FileMetadata(), NOW, NOW)
     env.db.run(lambda connection: files.insert_file(connection, file))
     at = NOW + timedelta(hours=1)
     env.db.run(lambda connection: store.set_status(connection, "p1", PinState.PINNED, at, "f"))

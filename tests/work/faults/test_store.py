@@ -49,5 +49,6 @@ async def test_a_fault_that_is_not_tried_again_is_swept(
     skip(monkeypatch, timedelta(days=1))
     await loop.wait((await add(subject="new")).id, LONG)
     assert old.finished_at is not None
-    await database.write(lambda c: sweep_faults(c, old.finished_at + timedelta(seconds=1)))
+    before = old.finished_at + timedelta(seconds=1)
+    await database.write(lambda c: sweep_faults(c, before))
     assert [len(await database.read(lambda c, one=one: list_faults(c, one))) for one in ("old", "new")] == [0, 1]

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 
 from roost.agents.network.egress.errors import HeadTooLarge, HeadTooSlow, InvalidProxyRequest
-from roost.net.hop_by_hop import HOP_BY_HOP
 from roost.net.host_port import HostPort, parse_host_port
+from roost.net.http_request import HOP_BY_HOP
 
 MAX_HEAD = 32 * 1024
 

@@ -38,10 +38,10 @@ async def sign_in(request: Request, service: Service, code: str = "") -> Respons
     Only the navigation of a browser uses it up; a HEAD, a prefetch or the preview of a chat program gets 400.
     """
     visit = auth_request_of(request)
-    if not is_navigation(visit.headers, secure=visit.origin.startswith("https:")):
+    if not is_navigation(visit.headers, secure=visit.host.origin.startswith("https:")):
         raise NotABrowser
-    token = await service.redeem_code(visit.agent_id or "", code, visit.limited_client)
-    headers = sign_in_headers(token.reveal(), visit.origin, "/", visit.cookie_prefix)
+    token = await service.redeem_code(visit.host.agent_id or "", code, visit.limited_client)
+    headers = sign_in_headers(token.reveal(), visit.host.origin, "/", visit.host.cookie_prefix)
     return Response(status_code=HTTPStatus.SEE_OTHER, headers=headers)
 
 

@@ -22,7 +22,7 @@ async def upload_grant(
 ) -> UploadGrant:
     """Verify the signed URL of the request. Raises NotFound, SignedUrlRefused, SignedUrlExpired."""
     entry = auth_request_of(request)
-    if entry.host_kind not in _SURFACES:
+    if entry.host.kind not in _SURFACES:
         raise NotFound
     grant = await links.verify_upload(entry.method, f"/v3/files/{file_id}", entry.query)
     current_actor.set(Actor(ActorKind.SIGNED_URL, grant.tenant_id))

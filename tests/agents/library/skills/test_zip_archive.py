@@ -18,7 +18,7 @@ LIMIT = 1_000_000
 FILES = {"SKILL.md": b"# skill\n" * 50, "scripts/run.sh": b"#!/bin/sh\n", "empty": b"", "\u00e9/\U0001f600": b"x"}
 
 
-class Pipe(io.RawIOBase):
+class UnseekableOutput(io.RawIOBase):
     """An output without seek, so that sizes follow the data."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Pipe(io.RawIOBase):
 
 
 def make_zip(compression: int = zipfile.ZIP_DEFLATED, *, as_stream: bool = False, comment: bytes = b"") -> bytes:
-    output = Pipe() if as_stream else io.BytesIO()
+    output = UnseekableOutput() if as_stream else io.BytesIO()
     with zipfile.ZipFile(output, "w", compression) as archive:
         archive.mkdir("scripts")
         for path, content in FILES.items():
@@ -42,7 +42,7 @@ def make_zip(compression: int = zipfile.ZIP_DEFLATED, *, as_stream: bool = False
             info.external_attr = (stat.S_IFREG | (0o755 if path.endswith(".sh") else 0o644)) << 16
             archive.writestr(info, content, compression)
         archive.comment = comment
-    return output.data if isinstance(output, Pipe) else output.getvalue()
+    return output.data if isinstance(output, UnseekableOutput) else output.getvalue()
 
 
 def make_entry(name: str, mode: int, content: bytes = b"x") -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_task_keeps_what_creates_it() -> None:
         ({"channels": {"slack": {"allowFrom": ["x" * 65]}}}, "channels.slack.allowFrom.0: "),
     ],
 )
-def test_malformed_manifests_name_the_reason(change: object, reason: str) -> None:
+def test_malformed_manifests_name_the_reason(change: bytes | dict[str, Any], reason: str) -> None:
     data = change if isinstance(change, bytes) else json.dumps(MANIFEST | change).encode()
     with pytest.raises(InvalidArchive) as refusal:
         parse_manifest(data)

@@ -17,7 +17,7 @@ from roost.identity.model import DEFAULT_TENANT
 OK: CheckResult = {"part": "git", "status": "ok", "detail": "git version 2"}
 
 
-class Checks:
+class PausedChecks:
     """Checks of which the second waits for `released`."""
 
     def __init__(self) -> None:
@@ -32,11 +32,11 @@ class Checks:
 
 
 @pytest.fixture
-def operator(tmp_path: Path) -> Iterator[tuple[Caller, Callable[[Checks], SystemService]]]:
+def operator(tmp_path: Path) -> Iterator[tuple[Caller, Callable[[PausedChecks], SystemService]]]:
     db = app.open_database(config.load_settings({"ROOST_DATA": str(tmp_path / "data")}))
     caller = Caller(CallerKind.SERVICE, db.run(lambda connection: tenants.ensure_tenant(connection, DEFAULT_TENANT)).id)
 
-    def build(checks: Checks) -> SystemService:
+    def build(checks: PausedChecks) -> SystemService:
         rest = dict.fromkeys(("software", "host_id", "read_disk", "read_readiness"))
         return SystemService(db, None, None, run_checks=checks.run, **rest)  # type: ignore[arg-type]
 
@@ -47,7 +47,7 @@ def operator(tmp_path: Path) -> Iterator[tuple[Caller, Callable[[Checks], System
 async def test_checks_that_hang_leave_the_others_and_are_not_started_twice(operator, monkeypatch) -> None:
     monkeypatch.setattr(service, "CHECK_SECONDS", 0.05)
     monkeypatch.setattr(service, "_RECENT_SECONDS", 0)
-    (caller, build), checks = operator, Checks()
+    (caller, build), checks = operator, PausedChecks()
     system = build(checks)
     for _ in range(2):
         first, unfinished = await system.check(caller)
@@ -61,7 +61,7 @@ async def test_checks_that_hang_leave_the_others_and_are_not_started_twice(opera
 
 
 async def test_callers_at_the_same_time_share_a_run(operator) -> None:
-    (caller, build), checks = operator, Checks()
+    (caller, build), checks = operator, PausedChecks()
     system = build(checks)
     checks.released.set()
     found = await asyncio.gather(*(system.check(caller) for _ in range(3)), system.check(caller))
@@ -70,7 +70,7 @@ async def test_callers_at_the_same_time_share_a_run(operator) -> None:
 
 
 async def test_a_run_that_fails_is_not_the_next_one(operator) -> None:
-    class Failing(Checks):
+    class Failing(PausedChecks):
         async def run(self, report: Callable[[CheckResult], None]) -> None:
             if not self.runs:
                 self.runs += 1

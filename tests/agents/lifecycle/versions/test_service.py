@@ -15,7 +15,7 @@ from roost.drivers.engine.fake.driver import BROKEN, FakeEngine
 from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv
 
 
-class Engine(FakeEngine):
+class CountingEngine(FakeEngine):
     """Engine that counts its calls; its registry may be down, its installer slow or broken."""
 
     def __init__(self) -> None:
@@ -41,8 +41,8 @@ class Engine(FakeEngine):
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> CountingEngine:
+    return CountingEngine()
 
 
 @pytest.fixture
@@ -60,13 +60,13 @@ async def test_versions_for_a_restart_are_listed(env: LifecycleEnv, versions: Ve
     assert await versions.list_for_new_agents() == choices
 
 
-async def test_the_registry_is_asked_once_in_a_while(versions: VersionService, engine: Engine) -> None:
+async def test_the_registry_is_asked_once_in_a_while(versions: VersionService, engine: CountingEngine) -> None:
     await asyncio.gather(*(versions.find_latest(engine, "1.0.0") for _ in range(20)))
     await versions.find_latest(engine, "1.0.0")
     assert engine.asked == 1
 
 
-async def test_without_a_registry_there_is_what_is_installed(versions: VersionService, engine: Engine) -> None:
+async def test_without_a_registry_there_is_what_is_installed(versions: VersionService, engine: CountingEngine) -> None:
     engine.away = True
     assert await versions.find_latest(engine, "1.0.0") == "1.0.0"
     await versions.require(engine, "1.0.0")
@@ -77,13 +77,13 @@ async def test_without_a_registry_there_is_what_is_installed(versions: VersionSe
         await versions.require(engine, "no version")
 
 
-async def test_pre_releases_are_no_update(versions: VersionService, engine: Engine) -> None:
+async def test_pre_releases_are_no_update(versions: VersionService, engine: CountingEngine) -> None:
     engine.offered = ("2.0.0-beta.1", "1.1.0")
     assert await versions.find_latest(engine, "1.0.0") == "1.1.0"
     assert await versions.find_latest(engine, "1.2.0") == "1.2.0"
 
 
-async def test_more_versions_than_the_machine_should_hold(versions: VersionService, engine: Engine) -> None:
+async def test_more_versions_than_the_machine_should_hold(versions: VersionService, engine: CountingEngine) -> None:
     engine.offered = tuple(f"1.0.{number}" for number in range(20))
     engine._installed |= {f"1.0.{number}" for number in range(model.VERSIONS_LIMIT)}
     await versions.require(engine, "1.0.3")
@@ -91,7 +91,7 @@ async def test_more_versions_than_the_machine_should_hold(versions: VersionServi
         await versions.require(engine, "1.0.19")
 
 
-async def test_versions_on_their_way_count(versions: VersionService, engine: Engine) -> None:
+async def test_versions_on_their_way_count(versions: VersionService, engine: CountingEngine) -> None:
     engine._installed |= {f"1.0.{number}" for number in range(model.VERSIONS_LIMIT - 1)}
     engine.go_on.clear()
     for version in ("1.1.0", BROKEN):
@@ -106,7 +106,7 @@ async def test_versions_on_their_way_count(versions: VersionService, engine: Eng
     assert len(engine.installed()) == model.VERSIONS_LIMIT
 
 
-async def test_one_install_for_all_who_ask(versions: VersionService, engine: Engine) -> None:
+async def test_one_install_for_all_who_ask(versions: VersionService, engine: CountingEngine) -> None:
     engine.go_on.clear()
     asking = [asyncio.create_task(versions.install(engine, "1.1.0")) for _ in range(5)]
     await asyncio.sleep(0)
@@ -116,7 +116,7 @@ async def test_one_install_for_all_who_ask(versions: VersionService, engine: Eng
     assert (engine.installs, "1.1.0" in engine.installed()) == (1, True)
 
 
-async def test_an_install_that_fails_can_be_tried_again(versions: VersionService, engine: Engine) -> None:
+async def test_an_install_that_fails_can_be_tried_again(versions: VersionService, engine: CountingEngine) -> None:
     engine.broken = True
     with pytest.raises(VersionInstallFailed) as raised:
         await versions.install(engine, "1.1.0")

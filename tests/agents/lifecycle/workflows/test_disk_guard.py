@@ -118,7 +118,7 @@ async def test_a_stopped_agent_stays_so_when_the_server_starts_again(tmp_path: P
 
 
 @contextmanager
-def mounted(folder: Path, *options: object) -> Iterator[Path]:
+def mounted(folder: Path, *options: str | Path) -> Iterator[Path]:
     folder.mkdir()
     if subprocess.run(["mount", *options, folder], check=False).returncode:
         pytest.skip("a disk of its own takes root")

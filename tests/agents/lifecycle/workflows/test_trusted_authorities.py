@@ -2,6 +2,7 @@
 
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,4 +54,5 @@ def test_a_missing_file_and_a_system_without_authorities_are_rejected(tmp_path: 
 def names(bundle: bytes) -> set[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=bundle.decode())
-    return {value for found in context.get_ca_certs() for ((_, value),) in found["subject"]}
+    authorities: list[Any] = context.get_ca_certs()  # the stubs give `subject` the type of all fields
+    return {value for found in authorities for ((_, value),) in found["subject"]}

@@ -23,6 +23,7 @@ from roost.identity.sessions.service import BrowserSessions
 from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web import errors
+from roost.web.request_address import HostAddress
 from roost.web.service_registry import ServiceRegistry
 from roost.web.url_rule import HostKind
 from tests.http.asgi import routed
@@ -32,6 +33,10 @@ AGENT = "agent-1"
 
 class ModelEnv:
     """Model gateway with a tenant. `key` is a service JWT, `relayed` the application behind the agent's relay."""
+
+    tenant_id: str
+    key: Sensitive[str]
+    token: Sensitive[str]
 
     def __init__(self, database: Database, gateway: ModelGateway) -> None:
         self.database = database
@@ -60,11 +65,11 @@ class ModelEnv:
         await self.database.write(create_tenant)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        state = {"host_kind": HostKind.LOCAL, **routed(scope["path"], scope["method"])}
+        state = routed(scope["path"], scope["method"], HostAddress(HostKind.LOCAL, ""))
         await self.app({**scope, "state": state}, receive, send)
 
     async def relayed(self, scope: Any, receive: Any, send: Any) -> None:
-        state = {"host_kind": HostKind.RELAY, "agent_host": AGENT, **routed(scope["path"], scope["method"])}
+        state = routed(scope["path"], scope["method"], HostAddress(HostKind.RELAY, "", AGENT))
         await self.app({**scope, "state": state}, receive, send)
 
 
@@ -82,13 +87,13 @@ async def open_model_env(
         await gateway.stop()
 
 
-class Puppet(ModelUpstream):
+class ControlledUpstream(ModelUpstream):
     """An upstream whose every move a test sets.
 
     An answer stands still (a stream after its chunks) while it `holds`, a list of models while it `stalls`.
     """
 
-    def __init__(self, name: str = "puppet", models: Sequence[str] = ("one", "two")) -> None:
+    def __init__(self, name: str = "controlled", models: Sequence[str] = ("one", "two")) -> None:
         super().__init__(name)
         self.serves: Sequence[str] | UpstreamProblem = models
         self.chunks: Sequence[Json | UpstreamProblem] = [piece("hello"), piece(finish="stop")]

@@ -12,7 +12,7 @@ from roost.agents.models.gateway.errors import UnknownModel
 from roost.agents.models.gateway.listing import ModelListing
 from roost.agents.models.gateway.model import AgentProviders
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
-from tests.agents.models.gateway.model_env import Puppet
+from tests.agents.models.gateway.model_env import ControlledUpstream
 from tests.drivers.model.local import until
 
 
@@ -21,7 +21,7 @@ class AgentKeys:
     """What agents have by their ids, and the upstreams that were made for it."""
 
     has: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    made: list[tuple[str, Puppet]] = field(default_factory=list[tuple[str, Puppet]])
+    made: list[tuple[str, ControlledUpstream]] = field(default_factory=list[tuple[str, ControlledUpstream]])
     reads: int = 0
     fails: Exception | None = None
     reading: asyncio.Event = field(default_factory=asyncio.Event)
@@ -38,9 +38,9 @@ class AgentKeys:
         return found
 
     def connect(self, agent_id: str, settings: ModelSettings) -> ModelUpstream:
-        puppet = Puppet(settings.name, ["m"])
-        self.made.append((agent_id, puppet))
-        return puppet
+        upstream = ControlledUpstream(settings.name, ["m"])
+        self.made.append((agent_id, upstream))
+        return upstream
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def keys() -> AgentKeys:
 
 @pytest.fixture
 async def catalogs(keys: AgentKeys) -> AsyncIterator[AgentCatalogs]:
-    deployment = ModelCatalog([ModelListing(Puppet("near", ["n"]))])
+    deployment = ModelCatalog([ModelListing(ControlledUpstream("near", ["n"]))])
     made = AgentCatalogs(AgentProviders(keys.settings, keys.connect), deployment, max_agents=3)
     yield made
     await made.close()
@@ -117,7 +117,7 @@ async def test_only_so_many_agents_are_kept(catalogs: AgentCatalogs, keys: Agent
         keys.has[agent_id] = ["mine"]
         await ids(catalogs, agent_id)
     await until(lambda: keys.made[0][1].closed)
-    assert [puppet.closed for _, puppet in keys.made] == [1, 0, 0, 0]
+    assert [upstream.closed for _, upstream in keys.made] == [1, 0, 0, 0]
 
 
 async def test_only_so_many_providers_of_an_agent_count(catalogs: AgentCatalogs, keys: AgentKeys) -> None:
@@ -132,7 +132,7 @@ async def test_at_the_end_all_is_closed_even_what_runs(catalogs: AgentCatalogs, 
         catalogs.forget("b")
         await catalogs.close()
         await catalogs.close()
-    assert [puppet.closed for _, puppet in keys.made] == [1, 1]
+    assert [upstream.closed for _, upstream in keys.made] == [1, 1]
 
 
 async def test_unreadable_catalog_is_tried_again(catalogs: AgentCatalogs, keys: AgentKeys) -> None:

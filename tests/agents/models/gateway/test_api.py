@@ -19,7 +19,7 @@ from roost.drivers.model.contract import (
 from roost.drivers.model.openai import OpenAIUpstream
 from roost.drivers.model.scripted import ScriptedUpstream
 from roost.web.json_tokens import VALUES_LIMIT
-from tests.agents.models.gateway.model_env import ModelEnv, Puppet, open_model_env, piece
+from tests.agents.models.gateway.model_env import ControlledUpstream, ModelEnv, open_model_env, piece
 from tests.drivers.model.local import raw, serving, sse, until
 
 CHAT = "/v0/llm/v1/chat/completions"
@@ -28,8 +28,10 @@ STREAM = {**BODY, "stream": True}
 
 
 class ApiEnv:
-    def __init__(self, env: ModelEnv, puppet: Puppet, client: httpx2.AsyncClient, relay: httpx2.AsyncClient) -> None:
-        self.env, self.puppet, self.client, self.relay = env, puppet, client, relay
+    def __init__(
+        self, env: ModelEnv, upstream: ControlledUpstream, client: httpx2.AsyncClient, relay: httpx2.AsyncClient
+    ) -> None:
+        self.env, self.upstream, self.client, self.relay = env, upstream, client, relay
 
     async def idle(self) -> None:
         """No request holds a slot any more."""
@@ -39,9 +41,9 @@ class ApiEnv:
 @pytest.fixture
 async def api_env(database: Database) -> AsyncIterator[ApiEnv]:
     async with AsyncExitStack() as stack:
-        puppet = Puppet()
+        upstream = ControlledUpstream()
         env = await stack.enter_async_context(
-            open_model_env(database, [puppet, ScriptedUpstream()], timeouts=ModelTimeouts(idle=5.0))
+            open_model_env(database, [upstream, ScriptedUpstream()], timeouts=ModelTimeouts(idle=5.0))
         )
         url = await stack.enter_async_context(serving(env))
         relay_url = await stack.enter_async_context(serving(env.relayed))
@@ -53,7 +55,7 @@ async def api_env(database: Database) -> AsyncIterator[ApiEnv]:
             )
             for base, h in ((url, headers), (relay_url, {}))
         ]
-        yield ApiEnv(env, puppet, *clients)
+        yield ApiEnv(env, upstream, *clients)
         await until(lambda: env.gateway._slots.running_requests == {})
 
 
@@ -75,11 +77,17 @@ def _openai(response: httpx2.Response) -> dict[str, Any]:
 async def test_models_are_listed(api_env: ApiEnv) -> None:
     answer = (await api_env.client.get("/v0/llm/v1/models")).json()
     assert answer["object"] == "list"
-    assert answer["data"][0] == {"id": "one", "object": "model", "created": 0, "owned_by": "puppet"}
-    assert [model["id"] for model in answer["data"]] == ["one", "two", "puppet/one", "puppet/two", "scripted/scripted"]
+    assert answer["data"][0] == {"id": "one", "object": "model", "created": 0, "owned_by": "controlled"}
+    assert [model["id"] for model in answer["data"]] == [
+        "one",
+        "two",
+        "controlled/one",
+        "controlled/two",
+        "scripted/scripted",
+    ]
 
 
-@pytest.mark.parametrize("model", ["one", "puppet/one", "scripted/scripted", "scripted%2Fscripted"])
+@pytest.mark.parametrize("model", ["one", "controlled/one", "scripted/scripted", "scripted%2Fscripted"])
 async def test_a_model_is_shown(api_env: ApiEnv, model: str) -> None:
     answer = await api_env.client.get(f"/v0/llm/v1/models/{model}")
     assert answer.status_code == 200
@@ -91,7 +99,7 @@ async def test_unknown_models_and_paths_are_not_found(api_env: ApiEnv, path: str
     answer = await api_env.client.get(f"/v0/llm/v1/{path}")
     assert answer.status_code == 404
     assert _openai(answer)["type"] == "invalid_request_error"
-    assert api_env.puppet.asked <= 1
+    assert api_env.upstream.asked <= 1
 
 
 async def test_an_unknown_model_has_the_code_that_clients_know(api_env: ApiEnv) -> None:
@@ -105,29 +113,29 @@ async def test_an_unknown_model_has_the_code_that_clients_know(api_env: ApiEnv) 
 
 
 async def test_an_answer_in_one_piece(api_env: ApiEnv) -> None:
-    api_env.puppet.answer = {"choices": [{"message": {"content": "half a pair: \ud83d"}}], "x": [1, None]}
+    api_env.upstream.answer = {"choices": [{"message": {"content": "half a pair: \ud83d"}}], "x": [1, None]}
     answer = await api_env.client.post(CHAT, json=BODY)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
-    assert json.loads(answer.content) == api_env.puppet.answer
+    assert json.loads(answer.content) == api_env.upstream.answer
 
 
 async def test_an_answer_in_pieces(api_env: ApiEnv) -> None:
-    api_env.puppet.chunks = [piece("half a pair: \ud83d"), piece("new\n\nline"), piece(finish="stop")]
+    api_env.upstream.chunks = [piece("half a pair: \ud83d"), piece("new\n\nline"), piece(finish="stop")]
     answer = await api_env.client.post(CHAT, json=STREAM)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.headers["cache-control"] == "no-cache"
-    assert _events(answer.text) == [*api_env.puppet.chunks, "[DONE]"]
+    assert _events(answer.text) == [*api_env.upstream.chunks, "[DONE]"]
 
 
 async def test_pieces_come_as_they_are_made(api_env: ApiEnv) -> None:
-    api_env.puppet.holds = True
+    api_env.upstream.holds = True
     async with api_env.client.stream("POST", CHAT, json=STREAM) as answer:
         lines = answer.aiter_lines()
         assert json.loads((await anext(lines))[6:]) == piece("hello")
-        assert api_env.puppet.holds
-        api_env.puppet.holds = False
+        assert api_env.upstream.holds
+        api_env.upstream.holds = False
         assert [line async for line in lines][-2] == "data: [DONE]"
 
 
@@ -144,7 +152,7 @@ async def test_pieces_come_as_they_are_made(api_env: ApiEnv) -> None:
 async def test_an_upstreams_refusal_is_passed_on(
     api_env: ApiEnv, body: Any, problem: Any, status: int, kind: str
 ) -> None:
-    api_env.puppet.chunks, api_env.puppet.fails = [problem], problem
+    api_env.upstream.chunks, api_env.upstream.fails = [problem], problem
     answer = await api_env.client.post(CHAT, json=body)
     assert answer.status_code == status
     error = _openai(answer)
@@ -153,7 +161,7 @@ async def test_an_upstreams_refusal_is_passed_on(
 
 
 async def test_a_stream_that_breaks_ends_with_the_error(api_env: ApiEnv) -> None:
-    api_env.puppet.chunks = [piece("a"), UpstreamUnavailable("gone", extra={"code": "server_error"})]
+    api_env.upstream.chunks = [piece("a"), UpstreamUnavailable("gone", extra={"code": "server_error"})]
     answer = await api_env.client.post(CHAT, json=STREAM)
     assert answer.status_code == 200
     first, last = _events(answer.text)
@@ -202,7 +210,7 @@ async def test_who_may_enter(api_env: ApiEnv) -> None:
             answer = await api_env.client.request(method, path, headers=headers, content=b"not even JSON")
             assert answer.status_code == 401
             assert _openai(answer)["type"] == "authentication_error"
-    assert api_env.puppet.asked == 0
+    assert api_env.upstream.asked == 0
 
 
 async def test_requests_count_for_who_made_them(api_env: ApiEnv) -> None:
@@ -215,18 +223,18 @@ async def test_requests_count_for_who_made_them(api_env: ApiEnv) -> None:
 
 
 async def test_one_agent_has_only_so_many_requests_running(api_env: ApiEnv) -> None:
-    api_env.puppet.holds = True
-    api_env.puppet.chunks = []
+    api_env.upstream.holds = True
+    api_env.upstream.chunks = []
     running = [asyncio.ensure_future(api_env.relay.post(CHAT, json=STREAM)) for _ in range(MAX_CONCURRENT_REQUESTS)]
-    await until(lambda: api_env.puppet.waiting == MAX_CONCURRENT_REQUESTS)
+    await until(lambda: api_env.upstream.waiting == MAX_CONCURRENT_REQUESTS)
     refused = await api_env.relay.post(CHAT, json=STREAM)
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
     assert _openai(refused)["type"] == "rate_limit_error"
     assert (await api_env.relay.get("/v0/llm/v1/models")).status_code == 200
     other = asyncio.ensure_future(api_env.client.post(CHAT, json=STREAM))
-    await until(lambda: api_env.puppet.waiting == MAX_CONCURRENT_REQUESTS + 1)
-    api_env.puppet.holds = False
+    await until(lambda: api_env.upstream.waiting == MAX_CONCURRENT_REQUESTS + 1)
+    api_env.upstream.holds = False
     assert {answer.status_code for answer in await asyncio.gather(*running, other)} == {200}
     assert (await api_env.relay.post(CHAT, json=STREAM)).status_code == 200
 
@@ -234,13 +242,13 @@ async def test_one_agent_has_only_so_many_requests_running(api_env: ApiEnv) -> N
 @pytest.mark.parametrize("body", [BODY, STREAM], ids=["whole", "stream"])
 @pytest.mark.parametrize("chunks", [[], [piece("a")]], ids=["before the first piece", "after it"])
 async def test_a_client_who_goes_away_ends_the_request_upstream(api_env: ApiEnv, body: Any, chunks: Any) -> None:
-    api_env.puppet.holds = True
-    api_env.puppet.chunks = chunks
+    api_env.upstream.holds = True
+    api_env.upstream.chunks = chunks
     asking = asyncio.ensure_future(api_env.client.post(CHAT, json=body))
-    await until(lambda: api_env.puppet.waiting == 1)
+    await until(lambda: api_env.upstream.waiting == 1)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    await until(lambda: api_env.puppet.left == 1)
+    await until(lambda: api_env.upstream.left == 1)
     await api_env.idle()
 
 

@@ -9,7 +9,7 @@ from roost.agents.models.gateway.listing import ModelListing
 from roost.agents.models.gateway.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo
 from roost.core import clock
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
-from tests.agents.models.gateway.model_env import Puppet
+from tests.agents.models.gateway.model_env import ControlledUpstream
 
 
 class Clock:
@@ -23,7 +23,9 @@ def fake_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def make_catalog(*upstreams: Puppet, default: str | None = None, fallback: ModelCatalog | None = None) -> ModelCatalog:
+def make_catalog(
+    *upstreams: ControlledUpstream, default: str | None = None, fallback: ModelCatalog | None = None
+) -> ModelCatalog:
     return ModelCatalog([ModelListing(upstream) for upstream in upstreams], default, fallback=fallback)
 
 
@@ -32,19 +34,19 @@ async def _ids(catalogue: ModelCatalog) -> Sequence[str]:
 
 
 async def test_the_default_upstreams_models_have_two_names() -> None:
-    catalogue = make_catalog(Puppet("near", ["a", "b"]), Puppet("far", ["b", "c/d"]))
+    catalogue = make_catalog(ControlledUpstream("near", ["a", "b"]), ControlledUpstream("far", ["b", "c/d"]))
     assert await _ids(catalogue) == ["a", "b", "near/a", "near/b", "far/b", "far/c/d"]
 
 
 async def test_the_default_may_be_any_upstream_and_any_of_its_models() -> None:
-    near, far = Puppet("near", ["a", "b"]), Puppet("far", ["b", "c/d"])
+    near, far = ControlledUpstream("near", ["a", "b"]), ControlledUpstream("far", ["b", "c/d"])
     assert (await _ids(make_catalog(near, far, default="far")))[:2] == ["b", "c/d"]
     assert (await _ids(make_catalog(near, far, default="far/c/d")))[:2] == ["c/d", "b"]
     assert (await make_catalog(near, far, default="far").get_offer()).models[0] == ModelInfo("b", "far")
 
 
 async def test_a_model_is_found_by_each_of_its_names() -> None:
-    near, far = Puppet("near", ["a", "far/c"]), Puppet("far", ["a", "c"])
+    near, far = ControlledUpstream("near", ["a", "far/c"]), ControlledUpstream("far", ["a", "c"])
     catalogue = make_catalog(near, far)
     assert await catalogue.find("a") == (near, "a")
     assert await catalogue.find("near/a") == (near, "a")
@@ -55,13 +57,13 @@ async def test_a_model_is_found_by_each_of_its_names() -> None:
 
 @pytest.mark.parametrize("model", ["c", "x", "x/a", "far/x", "near/", "/a", "near", "A"])
 async def test_other_models_are_unknown(model: str) -> None:
-    catalogue = make_catalog(Puppet("near", ["a"]), Puppet("far", ["c"]))
+    catalogue = make_catalog(ControlledUpstream("near", ["a"]), ControlledUpstream("far", ["c"]))
     with pytest.raises(UnknownModel, match="does not exist"):
         await catalogue.find(model)
 
 
 async def test_upstreams_are_asked_once_in_a_while(fake_clock: Clock) -> None:
-    near = Puppet("near", ["a"])
+    near = ControlledUpstream("near", ["a"])
     catalogue = make_catalog(near)
     await asyncio.gather(*(catalogue.find("a") for _ in range(20)))
     assert near.asked == 1
@@ -73,7 +75,7 @@ async def test_upstreams_are_asked_once_in_a_while(fake_clock: Clock) -> None:
 
 
 async def test_known_models_stay_when_an_upstream_goes(fake_clock: Clock) -> None:
-    near = Puppet("near", ["a"])
+    near = ControlledUpstream("near", ["a"])
     catalogue = make_catalog(near)
     await catalogue.find("a")
     near.serves = UpstreamUnavailable()
@@ -91,7 +93,7 @@ async def test_known_models_stay_when_an_upstream_goes(fake_clock: Clock) -> Non
 async def test_an_upstream_that_never_told_is_unavailable_and_not_asked_all_the_time(
     fake_clock: Clock, problem: UpstreamUnavailable | UpstreamRefused
 ) -> None:
-    near, far = Puppet("near"), Puppet("far", ["a"])
+    near, far = ControlledUpstream("near"), ControlledUpstream("far", ["a"])
     near.serves = problem
     catalogue = make_catalog(near, far)
     for _ in range(3):
@@ -106,21 +108,27 @@ async def test_an_upstream_that_never_told_is_unavailable_and_not_asked_all_the_
 
 
 def test_names_have_to_be_clear() -> None:
-    for upstreams, default in [([], None), ([Puppet("a"), Puppet("a")], None), ([Puppet("a")], "b")]:
+    for upstreams, default in [
+        ([], None),
+        ([ControlledUpstream("a"), ControlledUpstream("a")], None),
+        ([ControlledUpstream("a")], "b"),
+    ]:
         with pytest.raises(ValueError, match="upstream"):
             make_catalog(*upstreams, default=default)
 
 
 async def test_an_agents_own_stand_above_the_deployments() -> None:
-    deployment = make_catalog(Puppet("near", ["a", "b"]), Puppet("far", ["c"]))
-    own = make_catalog(Puppet("mine", ["m", "far/c"]), Puppet("near", ["a"]), fallback=deployment)
+    deployment = make_catalog(ControlledUpstream("near", ["a", "b"]), ControlledUpstream("far", ["c"]))
+    own = make_catalog(
+        ControlledUpstream("mine", ["m", "far/c"]), ControlledUpstream("near", ["a"]), fallback=deployment
+    )
     assert await _ids(own) == ["m", "far/c", "mine/m", "mine/far/c", "near/a"]
     assert await _ids(deployment) == ["a", "b", "near/a", "near/b", "far/c"]
 
 
 async def test_own_model_wins_a_shared_name_and_others_stay_reachable() -> None:
-    near, far = Puppet("near", ["a", "b"]), Puppet("far", ["c"])
-    mine, also = Puppet("mine", ["m", "far/c"]), Puppet("near", ["a"])
+    near, far = ControlledUpstream("near", ["a", "b"]), ControlledUpstream("far", ["c"])
+    mine, also = ControlledUpstream("mine", ["m", "far/c"]), ControlledUpstream("near", ["a"])
     own = make_catalog(mine, also, fallback=make_catalog(near, far))
     assert await own.find("near/a") == (also, "a")
     assert await own.find("far/c") == (mine, "far/c")
@@ -131,7 +139,7 @@ async def test_own_model_wins_a_shared_name_and_others_stay_reachable() -> None:
 
 
 async def test_own_providers_that_do_not_tell_leave_the_deployments() -> None:
-    mine, near = Puppet("mine"), Puppet("near", ["a"])
+    mine, near = ControlledUpstream("mine"), ControlledUpstream("near", ["a"])
     mine.serves = UpstreamUnavailable("gone")
     own = make_catalog(mine, fallback=make_catalog(near))
     offer = await own.get_offer()
@@ -144,10 +152,10 @@ async def test_own_providers_that_do_not_tell_leave_the_deployments() -> None:
 
 
 async def test_an_offer_is_never_empty_and_never_endless() -> None:
-    near = Puppet("near", [f"m{number}" for number in range(3000)])
+    near = ControlledUpstream("near", [f"m{number}" for number in range(3000)])
     offer = await make_catalog(near).get_offer()
     assert (len(offer.ids), len(offer.models), offer.complete) == (MAX_OFFERED_MODELS, 6000, True)
-    near = Puppet("near")
+    near = ControlledUpstream("near")
     near.serves = UpstreamUnavailable("gone")
     offer = await make_catalog(near).get_offer()
     assert (offer.ids, offer.complete) == ([NO_MODEL], False)

@@ -13,7 +13,7 @@ from roost.core.db import Database
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import UpstreamLimited, UpstreamUnavailable
 from roost.identity.caller import Caller, CallerKind
-from tests.agents.models.gateway.model_env import Puppet, piece
+from tests.agents.models.gateway.model_env import ControlledUpstream, piece
 from tests.drivers.model.local import until
 
 AGENT = Caller(CallerKind.RELAY, "t", agent_id="a")
@@ -22,13 +22,13 @@ COUNT = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
 
 
 @pytest.fixture
-def puppet() -> Puppet:
-    return Puppet()
+def upstream() -> ControlledUpstream:
+    return ControlledUpstream()
 
 
 @pytest.fixture
-async def gateway(database: Database, puppet: Puppet) -> AsyncIterator[ModelGateway]:
-    made = ModelGateway(database, [puppet], timeouts=ModelTimeouts(idle=0.1))
+async def gateway(database: Database, upstream: ControlledUpstream) -> AsyncIterator[ModelGateway]:
+    made = ModelGateway(database, [upstream], timeouts=ModelTimeouts(idle=0.1))
     await made.start()
     yield made
     await made.stop()
@@ -58,27 +58,27 @@ async def _counted(gateway: ModelGateway) -> list[tuple[Any, ...]]:
 
 async def test_it_lists_and_shows_models(gateway: ModelGateway) -> None:
     offer = await gateway.get_offer()
-    assert offer.ids == ["one", "two", "puppet/one", "puppet/two"]
-    assert offer.models[0] == ModelInfo("one", "puppet")
-    assert await gateway.get("puppet/two") == ModelInfo("puppet/two", "puppet")
+    assert offer.ids == ["one", "two", "controlled/one", "controlled/two"]
+    assert offer.models[0] == ModelInfo("one", "controlled")
+    assert await gateway.get("controlled/two") == ModelInfo("controlled/two", "controlled")
     with pytest.raises(UnknownModel):
         await gateway.get("three")
 
 
-async def test_the_upstream_sees_its_own_name_of_the_model(gateway: ModelGateway, puppet: Puppet) -> None:
-    await gateway.complete(AGENT, _request("puppet/two"))
+async def test_the_upstream_sees_its_own_name_of_the_model(gateway: ModelGateway, upstream: ControlledUpstream) -> None:
+    await gateway.complete(AGENT, _request("controlled/two"))
     await _all(await gateway.stream(AGENT, _streamed("two")))
-    assert [request.model for request in puppet.requests] == ["two", "two"]
+    assert [request.model for request in upstream.requests] == ["two", "two"]
 
 
-async def test_every_answer_is_counted_for_its_caller(gateway: ModelGateway, puppet: Puppet) -> None:
-    puppet.answer = {**puppet.answer, "usage": COUNT}
-    puppet.chunks = [piece("hello"), piece(finish="stop"), {"choices": [], "usage": COUNT}]
+async def test_every_answer_is_counted_for_its_caller(gateway: ModelGateway, upstream: ControlledUpstream) -> None:
+    upstream.answer = {**upstream.answer, "usage": COUNT}
+    upstream.chunks = [piece("hello"), piece(finish="stop"), {"choices": [], "usage": COUNT}]
     await gateway.complete(AGENT, _request("one"))
-    await _all(await gateway.stream(AGENT, _streamed("puppet/one")))
+    await _all(await gateway.stream(AGENT, _streamed("controlled/one")))
     await gateway.complete(TENANT, _request("two"))
-    assert await _counted(gateway) == [("", "puppet/two", 1, 10, 3), ("a", "puppet/one", 2, 20, 6)]
-    assert await gateway.list_usage("t", "a") == [ModelUsage("t", "a", "puppet/one", _today(), 2, 20, 6)]
+    assert await _counted(gateway) == [("", "controlled/two", 1, 10, 3), ("a", "controlled/one", 2, 20, 6)]
+    assert await gateway.list_usage("t", "a") == [ModelUsage("t", "a", "controlled/one", _today(), 2, 20, 6)]
     assert await gateway.list_usage("other") == []
 
 
@@ -97,42 +97,46 @@ async def test_days_are_counted_apart_and_old_ones_left_out(
     assert [usage.day for usage in await gateway.list_usage("t")] == ["2026-01-31"]
 
 
-async def test_usage_is_asked_for_but_shown_only_to_those_who_asked(gateway: ModelGateway, puppet: Puppet) -> None:
-    puppet.chunks = [
+async def test_usage_is_asked_for_but_shown_only_to_those_who_asked(
+    gateway: ModelGateway, upstream: ControlledUpstream
+) -> None:
+    upstream.chunks = [
         {"choices": [], "prompt_filter_results": [], "usage": None},
         piece("hello", usage=None),
         piece(finish="stop", usage=COUNT),
         {"choices": [], "usage": COUNT},
     ]
     shown = await _all(await gateway.stream(AGENT, _streamed(stream_options={"include_usage": True})))
-    assert shown == puppet.chunks
+    assert shown == upstream.chunks
     hidden = await _all(await gateway.stream(AGENT, _streamed()))
     assert hidden == [{"choices": [], "prompt_filter_results": []}, piece("hello"), piece(finish="stop")]
-    assert all(request.wants_usage for request in puppet.requests)
+    assert all(request.wants_usage for request in upstream.requests)
 
 
 async def test_an_answer_that_is_left_is_ended_and_counted_as_far_as_it_came(
-    gateway: ModelGateway, puppet: Puppet
+    gateway: ModelGateway, upstream: ControlledUpstream
 ) -> None:
-    puppet.chunks = [piece("x" * 40), piece("never seen")]
-    puppet.holds = True
+    upstream.chunks = [piece("x" * 40), piece("never seen")]
+    upstream.holds = True
     answer = await gateway.stream(AGENT, _streamed())
     async for _ in answer:
         break
     await answer.aclose()
     await answer.aclose()
-    assert await _counted(gateway) == [("a", "puppet/one", 1, 2, 10)]
+    assert await _counted(gateway) == [("a", "controlled/one", 1, 2, 10)]
 
 
-async def test_failure_before_the_first_piece_is_raised_and_not_counted(gateway: ModelGateway, puppet: Puppet) -> None:
-    puppet.chunks = [UpstreamLimited(retry_after=3)]
+async def test_failure_before_the_first_piece_is_raised_and_not_counted(
+    gateway: ModelGateway, upstream: ControlledUpstream
+) -> None:
+    upstream.chunks = [UpstreamLimited(retry_after=3)]
     with pytest.raises(UpstreamLimited):
         await gateway.stream(AGENT, _streamed())
     assert await _counted(gateway) == []
 
 
-async def test_failure_after_pieces_follows_them(gateway: ModelGateway, puppet: Puppet) -> None:
-    puppet.chunks = [piece("a"), piece("b"), UpstreamUnavailable()]
+async def test_failure_after_pieces_follows_them(gateway: ModelGateway, upstream: ControlledUpstream) -> None:
+    upstream.chunks = [piece("a"), piece("b"), UpstreamUnavailable()]
     seen: list[Any] = []
     answer = await gateway.stream(AGENT, _streamed())
     with pytest.raises(UpstreamUnavailable):
@@ -148,35 +152,37 @@ async def _record_usage(answer: CompletionStream, seen: list[Any]) -> AsyncItera
         yield chunk
 
 
-async def test_an_upstream_that_falls_silent_is_given_up(gateway: ModelGateway, puppet: Puppet) -> None:
-    puppet.holds = True
+async def test_an_upstream_that_falls_silent_is_given_up(gateway: ModelGateway, upstream: ControlledUpstream) -> None:
+    upstream.holds = True
     answer = await gateway.stream(AGENT, _streamed())
     with pytest.raises(UpstreamTimeout):
         await _all(answer)
-    assert puppet.left == 1
-    puppet.chunks = []
+    assert upstream.left == 1
+    upstream.chunks = []
     with pytest.raises(UpstreamTimeout):
         await gateway.stream(AGENT, _streamed())
-    assert puppet.left == 2
+    assert upstream.left == 2
 
 
-async def test_a_caller_who_gives_up_ends_the_request_upstream(gateway: ModelGateway, puppet: Puppet) -> None:
-    puppet.holds = True
+async def test_a_caller_who_gives_up_ends_the_request_upstream(
+    gateway: ModelGateway, upstream: ControlledUpstream
+) -> None:
+    upstream.holds = True
     waiting = asyncio.ensure_future(gateway.complete(AGENT, _request()))
-    await until(lambda: puppet.waiting == 1)
+    await until(lambda: upstream.waiting == 1)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    assert puppet.left == 1
+    assert upstream.left == 1
     assert await _counted(gateway) == []
 
 
-async def test_a_stop_writes_down_and_closes(database: Database, puppet: Puppet) -> None:
-    gateway = ModelGateway(database, [puppet])
+async def test_a_stop_writes_down_and_closes(database: Database, upstream: ControlledUpstream) -> None:
+    gateway = ModelGateway(database, [upstream])
     await gateway.start()
     await gateway.complete(AGENT, _request())
     await gateway.stop()
-    assert puppet.closed == 1
-    assert len(await ModelGateway(database, [Puppet()]).list_usage("t")) == 1
+    assert upstream.closed == 1
+    assert len(await ModelGateway(database, [ControlledUpstream()]).list_usage("t")) == 1
 
 
 async def test_slots_are_per_agent_and_the_tenant_has_its_own(gateway: ModelGateway) -> None:

@@ -12,7 +12,7 @@ from structlog.testing import LogCapture
 from roost.agents.network.egress.proxy import EgressLimits, EgressProxy
 from roost.net.dialer import PublicDialer
 from roost.net.policy import EgressPolicy
-from tests.net.loopback import OPEN, Names, serving, until
+from tests.net.loopback import OPEN, FakeResolver, serving, until
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -40,13 +40,16 @@ class Proxy:
 
 @asynccontextmanager
 async def running_proxy(
-    policy: EgressPolicy = OPEN, names: Names | None = None, limits: EgressLimits | None = None, agent_id: str = "a1"
+    policy: EgressPolicy = OPEN,
+    names: FakeResolver | None = None,
+    limits: EgressLimits | None = None,
+    agent_id: str = "a1",
 ) -> AsyncIterator[Proxy]:
     captured = LogCapture()
     log: Any = structlog.wrap_logger(
         None, processors=[captured], wrapper_class=structlog.make_filtering_bound_logger(0)
     )
-    egress = EgressProxy(PublicDialer(policy, names or Names()), log=log, limits=limits or EgressLimits())
+    egress = EgressProxy(PublicDialer(policy, names or FakeResolver()), log=log, limits=limits or EgressLimits())
 
     async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await egress.serve(agent_id, reader, writer)

@@ -7,13 +7,13 @@ from roost.agents.network.egress.agent_dialer import AgentDialer
 from roost.net.errors import AddressRefused, HostRefused, InvalidTarget, NameNotResolved, PortRefused
 from roost.net.host_port import HostPort
 from roost.net.policy import EgressPolicy
-from tests.net.loopback import Names
+from tests.net.loopback import FakeResolver
 
 POLICY = EgressPolicy(deny_hosts=["denied.example"])
 
 
 def dialer() -> AgentDialer:
-    return AgentDialer(POLICY, Names({"inside.example": ["10.0.0.1"], "example.org": ["93.184.215.14"]}))
+    return AgentDialer(POLICY, FakeResolver({"inside.example": ["10.0.0.1"], "example.org": ["93.184.215.14"]}))
 
 
 @pytest.mark.parametrize(

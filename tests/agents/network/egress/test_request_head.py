@@ -167,7 +167,7 @@ def test_nothing_that_is_accepted_carries_a_second_message(text: bytes) -> None:
     assert len(framing) <= 1
 
 
-async def fed(data: bytes, *, end: bool = False, limit: int = 1 << 16) -> bytes:
+async def read_fed_head(data: bytes, *, end: bool = False, limit: int = 1 << 16) -> bytes:
     reader = asyncio.StreamReader(limit=limit)
     reader.feed_data(data)
     if end:
@@ -176,15 +176,15 @@ async def fed(data: bytes, *, end: bool = False, limit: int = 1 << 16) -> bytes:
 
 
 async def test_reading_stops_at_the_empty_line() -> None:
-    assert await fed(b"A\r\nB\r\n\r\nbody") == b"A\r\nB\r\n\r\n"
+    assert await read_fed_head(b"A\r\nB\r\n\r\nbody") == b"A\r\nB\r\n\r\n"
 
 
 async def test_a_head_has_a_size_a_deadline_and_an_end() -> None:
-    assert len(await fed(b"x" * (request_head.MAX_HEAD - 4) + END)) == request_head.MAX_HEAD
+    assert len(await read_fed_head(b"x" * (request_head.MAX_HEAD - 4) + END)) == request_head.MAX_HEAD
     for data in (b"x" * (request_head.MAX_HEAD - 3) + END, b"x" * (1 << 17)):
         with pytest.raises(HeadTooLarge):
-            await fed(data)
+            await read_fed_head(data)
     with pytest.raises(HeadTooSlow):
-        await fed(b"GET http://a.example/ HTTP/1.1\n\n")
+        await read_fed_head(b"GET http://a.example/ HTTP/1.1\n\n")
     with pytest.raises(EOFError):
-        await fed(b"GET", end=True)
+        await read_fed_head(b"GET", end=True)

@@ -75,7 +75,9 @@ def test_whatsapp_is_linked_or_not(state: ChannelState | None, linked: bool | No
     found = channel_list_json(ChannelStatus(replace(CHANNEL, name=WHATSAPP), state))["whatsapp"]
     assert isinstance(found, dict)
     assert found["linked"] is linked
-    assert "linked" not in (channel_list_json(ChannelStatus(CHANNEL, state))["telegram"] or {})
+    other = channel_list_json(ChannelStatus(CHANNEL, state))["telegram"]
+    assert isinstance(other, dict)
+    assert "linked" not in other
 
 
 @pytest.mark.parametrize("name", CHANNELS)

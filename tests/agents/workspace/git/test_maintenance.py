@@ -17,7 +17,7 @@ GIB = 1024**3
 
 
 @dataclass
-class Repositories:
+class FakeRepositories:
     """Repositories whose usage is given, and one that fails."""
 
     usage: dict[str, RepositoryUsage]
@@ -47,7 +47,7 @@ def usage(size: int, changed: float, collected: float) -> RepositoryUsage:
 
 async def test_changed_repositories_are_collected_weekly_and_large_ones_daily(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "utc_now", lambda: NOW)
-    repositories = Repositories(
+    repositories = FakeRepositories(
         {
             "broken": usage(1, 0, 30),
             "due": usage(1, 0.1, 7),

@@ -23,7 +23,9 @@ def test_versions_come_and_go() -> None:
 @pytest.mark.parametrize("existing", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000])
 def test_garbage_is_replaced(existing: bytes) -> None:
     path = ".roost/fake/settings.json"
-    setup = GatewaySetup("a", "n", "http://o", Sensitive("t"), "http://m", ["model"], "http://p", {path: existing})
+    setup = GatewaySetup(
+        "a", "n", "http://o", Sensitive("t"), "http://m", ["model"], "http://p", existing={path: existing}
+    )
     settings = json.loads(FakeEngine(port=7).plan("1.0.0", setup).files[path])
     assert settings == {
         "version": "1.0.0",

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from roost.drivers.runtime.contract import Stream
 from roost.warden_client.errors import ContainerNotRunning
 
 TOKEN = Sensitive("internal-token")
-Answer = Callable[["Gateway", dict[str, Any]], Awaitable[None]]
+Answer = Callable[["Gateway", dict[str, Any]], Coroutine[Any, Any, None]]
 
 
 class Gateway:

@@ -142,7 +142,9 @@ def test_options_that_cannot_be_read(options: str) -> None:
 def test_an_uploader_changes_nothing_that_matters_to_others() -> None:
     """The uploader may choose the name unless the signer did, never network, group or expiry."""
     grant = UploadGrant("t", "f", {"network": "public", "name": "signed"})
-    said = dict.fromkeys(("network", "name", "group_id", "group", "keyvalues", "expires_at", "car", "filename"), "x")
+    said: dict[str, str] = dict.fromkeys(
+        ("network", "name", "group_id", "group", "keyvalues", "expires_at", "car", "filename"), "x"
+    )
     assert grant.merge_fields(said) == {"network": "public", "name": "signed", "keyvalues": "x", "filename": "x"}
     assert UploadGrant("t", "f").merge_fields({"name": "mine", "cid_version": "v0"}) == {"name": "mine"}
 

@@ -50,14 +50,14 @@ async def test_an_upload_resumes_after_a_restart_of_the_server(tmp_path: Path) -
         client = asyncio.create_task(
             node.run(FOLDER / "restart.mjs", journey, packages, environment, "--import", str(NAMES))
         )
-        await there(journey / "left", client)
+        await wait_for_file(journey / "left", client)
     (journey / "down").touch()
-    await there(journey / "failed", client)
+    await wait_for_file(journey / "failed", client)
     async with running(tmp_path / "data", port=port):
         assert await client == "done\n"
 
 
-async def there(path: Path, client: asyncio.Task[str]) -> None:
+async def wait_for_file(path: Path, client: asyncio.Task[str]) -> None:
     async with asyncio.timeout(60):
         while not path.exists():
             if client.done():

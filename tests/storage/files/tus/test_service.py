@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,7 @@ async def test_more_than_may_come(tus: TusEnv, length: int | None, error: type[E
     ],
 )
 async def test_refused_upload_leaves_no_trace(
-    tus: TusEnv, length: int, fields: dict[str, str], error: type[Exception]
+    tus: TusEnv, length: int, fields: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         await tus.begin(length, **fields)

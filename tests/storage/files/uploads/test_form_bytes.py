@@ -28,7 +28,7 @@ class FakeUpload:
     size: int = 0
     _data: bytes = b""
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
         self._data += data
         self.size += len(data)
 

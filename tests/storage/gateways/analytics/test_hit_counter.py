@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from roost.core import clock
 from roost.core.db import Connection, Database
@@ -77,7 +78,7 @@ async def test_counts_survive_a_failed_write(database: Database) -> None:
     counter = GatewayHitCounter(database, 90)
     count(counter)
     await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE {hits.name} RENAME TO renamed")))
-    with pytest.raises(sa.exc.DBAPIError):
+    with pytest.raises(DBAPIError):
         await counter.flush()
     count(counter)
     await database.write(lambda connection: connection.execute(sa.text(f"ALTER TABLE renamed RENAME TO {hits.name}")))

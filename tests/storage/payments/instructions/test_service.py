@@ -247,8 +247,8 @@ async def test_of_two_attachments_at_once_one_wins(env: StorageEnv, instructions
 async def test_updates_at_once_are_all_counted(env: StorageEnv, instructions: PaymentInstructionService) -> None:
     mine, created, file = env.tenant_id, await create(env, instructions), await env.file(b"one")
     updates = [PaymentInstructionUpdate(name=f"n{number}") for number in range(5)]
-    *changed, attached = await asyncio.gather(
-        *(instructions.update(mine, created.id, update) for update in updates),
+    changed, attached = await asyncio.gather(
+        asyncio.gather(*(instructions.update(mine, created.id, update) for update in updates)),
         instructions.attach_cid(mine, created.id, file.cid),
     )
     assert sorted(one.version for one in changed) == [2, 3, 4, 5, 6]

@@ -21,10 +21,16 @@ from uvicorn.server import ServerState
 from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
 from roost.core import ids, log
-from roost.http.edge import response_head
-from roost.http.edge.dependencies import ProxyLimits
-from roost.http.edge.request_head import InvalidRequestHead, RequestHead, RequestHeaders, head_bytes, inspect_head
-from roost.http.edge.write_coalescer import DirectWriter
+from roost.http.server.own_response import rejection_bytes
+from roost.http.server.request_head import (
+    ConnectionLimits,
+    InvalidRequestHead,
+    RequestHead,
+    RequestHeaders,
+    head_bytes,
+    inspect_head,
+)
+from roost.http.server.write_coalescer import DirectWriter
 
 _log = log.get_logger(__name__)
 _LINE_OVERHEAD = 32  # method, version, separators
@@ -55,7 +61,7 @@ class Exchange(Protocol):
 class HttpConnection(asyncio.Protocol, ABC):
     """One connection of a client."""
 
-    limits: ClassVar[ProxyLimits] = ProxyLimits()
+    limits: ClassVar[ConnectionLimits] = ConnectionLimits()
     writer: ClassVar[DirectWriter] = DirectWriter()
 
     def __init__(
@@ -373,7 +379,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         if is_answered:
             self._close()
             return
-        self._rejection = response_head.rejection_bytes(status, message, ids.new_id(), code)
+        self._rejection = rejection_bytes(status, message, ids.new_id(), code)
         if not self._exchanges:
             self._send_rejection(self._rejection)
 

@@ -1,7 +1,8 @@
 """Writes of several connections, sent back to back.
 
 A send wakes its receiver. When much is computed between two sends, the receivers fall asleep in between, and waking
-them costs more than sending. So small writes wait until the event loop has handled all events at hand.
+them costs more than sending. So small writes wait until the event loop has handled all events at hand. It shows in the
+row `requests to an agent's port, 64 at a time` of `bench edge`: it halves the time of a request (docs/decisions/0017).
 """
 
 import asyncio

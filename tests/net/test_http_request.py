@@ -6,12 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from roost.agents.chat.errors import AgentUnreachable, AnswerFailed
-from roost.agents.chat.gateway_request import AnswerResponse, send_request
-from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
+from roost.net.http_request import HttpResponse, InvalidResponseError, ResponseTooLongError, send_request
 
-CREDENTIAL = ("Authorization", Sensitive("Bearer secret"))
+HEADERS = {"Authorization": "Bearer secret"}
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -37,7 +35,7 @@ async def gateway(answer: bytes, *, closes: bool = True) -> AsyncGenerator[tuple
         server.close()
 
 
-async def body(response: AnswerResponse) -> bytes:
+async def body(response: HttpResponse) -> bytes:
     content = b""
     while part := await response.read():
         content += part
@@ -55,16 +53,23 @@ async def body(response: AnswerResponse) -> bytes:
     ids=["length", "chunked", "until close", "informational"],
 )
 async def test_each_framing_of_a_body_is_read(answer: bytes) -> None:
-    async with gateway(answer) as (stream, received), send_request(stream, "GET /x", CREDENTIAL, None, 5) as response:
+    async with gateway(answer) as (stream, received), send_request(stream, "GET /x HTTP/1.1", HEADERS) as response:
         assert response.status == 200
         assert await body(response) == b"hello"
     assert received[0].startswith(b"GET /x HTTP/1.1\r\n")
     assert b"Authorization: Bearer secret\r\n" in received[0]
 
 
+async def test_a_body_beyond_the_limit_is_refused() -> None:
+    answer = OK + b"Connection: close\r\n\r\nhello"
+    async with gateway(answer) as (stream, _), send_request(stream, "GET / HTTP/1.1", HEADERS) as response:
+        with pytest.raises(ResponseTooLongError):
+            await response.read_all(4)
+
+
 async def test_a_response_without_a_length_that_stays_open_is_read_as_it_comes() -> None:
     answer = OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
-    async with gateway(answer, closes=False) as (stream, _), send_request(stream, "GET /", CREDENTIAL, None, 5) as got:
+    async with gateway(answer, closes=False) as (stream, _), send_request(stream, "GET / HTTP/1.1", HEADERS) as got:
         assert await got.read() == b"hello"
 
 
@@ -79,20 +84,20 @@ async def test_a_response_without_a_length_that_stays_open_is_read_as_it_comes()
 )
 async def test_malformed_heads_fail_the_answer(answer: bytes) -> None:
     async with gateway(answer) as (stream, _):
-        with pytest.raises(AnswerFailed):
-            async with send_request(stream, "GET /", CREDENTIAL, None, 5) as response:
+        with pytest.raises(InvalidResponseError):
+            async with send_request(stream, "GET / HTTP/1.1", HEADERS) as response:
                 await body(response)
 
 
 async def test_no_answer_means_unreachable() -> None:
     async with gateway(b"") as (stream, _):
-        with pytest.raises(AgentUnreachable):
-            async with send_request(stream, "GET /", CREDENTIAL, None, 5):
+        with pytest.raises(EOFError):
+            async with send_request(stream, "GET / HTTP/1.1", HEADERS):
                 raise AssertionError("there is no head")
 
 
 async def test_silent_gateway_means_unreachable() -> None:
     async with gateway(OK, closes=False) as (stream, _):
-        with pytest.raises(AgentUnreachable):
-            async with send_request(stream, "GET /", CREDENTIAL, None, 0.05):
+        with pytest.raises(TimeoutError):
+            async with send_request(stream, "GET / HTTP/1.1", HEADERS, head_seconds=0.05):
                 raise AssertionError("there is no head")

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from roost.http.edge.write_coalescer import WriteCoalescer
+from roost.http.server.write_coalescer import WriteCoalescer
 
 
 class RecordingTransport:

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from roost.http.edge.http_connection import HttpConnection
-from roost.http.edge.request_head import RequestHead
+from roost.http.server.http_connection import HttpConnection
+from roost.http.server.request_head import RequestHead
 
 _log = logging.getLogger("uvicorn.error")
 

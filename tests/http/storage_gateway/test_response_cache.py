@@ -1,14 +1,14 @@
 """The cache of gateway responses: keys, lifetime, bounds; and on a server, that every change shows at once."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 
 from roost.core import clock
-from roost.http.edge.request_head import Headers, RequestHead, RequestHeaders
-from roost.http.edge.response_cache import MAX_BODY, CachedResponse, CacheKey, ResponseCache, cache_key
+from roost.http.server.request_head import Headers, RequestHead, RequestHeaders
+from roost.http.storage_gateway.response_cache import MAX_BODY, CachedResponse, CacheKey, ResponseCache, cache_key
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from tests.contract.storage import keep
@@ -130,6 +130,6 @@ async def test_cached_responses_are_counted(server: RunningServer) -> None:
 
 
 @pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> RunningServer:
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running(tmp_path_factory.mktemp("d") / "data") as server:
         yield server
