@@ -91,10 +91,14 @@ class TreeRules:
         """Add an entry, and the folders around it that no list names; return why there is no place for it."""
         if path in self._kinds and not self._kinds[path] == kind == "folder":
             return "is there twice, or as a file and a folder"
-        parent = path.rpartition("/")[0]
-        if parent in self._closed:
+        ancestor = path.rpartition("/")[0]
+        while ancestor not in self._kinds:  # folders that no list names are open
+            ancestor = ancestor.rpartition("/")[0]
+        if ancestor in self._closed:
             return "is in a folder that its owner cannot open"
         if kind == "folder" and not mode & _SEARCHABLE:
+            if self._counts[path]:
+                return "has entries that its owner cannot open"
             self._closed.add(path)
         at, has_space = path, True
         while at not in self._kinds:

@@ -170,6 +170,8 @@ EDGES = [
     ([Item("l", "link", 0, b"\xff/../\xe9")], None),
     ([Item("closed", "folder", 0o400, b"")], None),
     ([Item("closed", "folder", 0o400, b""), Item("closed/a", "file", 0o644, b"")], "is in a folder that its owner"),
+    ([Item("closed", "folder", 0o400, b""), Item("closed/a/b", "file", 0o644, b"")], "is in a folder that its owner"),
+    ([Item("a/b/c", "file", 0o644, b""), Item("a", "folder", 0o644, b"")], "has entries that its owner cannot open"),
     ([Item("closed", "folder", 0o100, b"")], "cannot be read by its owner"),
     ([Item("a", "file", 0o044, b"")], "cannot be read by its owner"),
     ([Item("a", "file", 0o644, b""), Item("a/b", "file", 0o644, b"")], "is below a file or link"),

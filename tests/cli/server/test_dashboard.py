@@ -1,7 +1,6 @@
 """`roost dashboard`, and the link that `roost up` prints."""
 
 import webbrowser
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from roost.cli.server import up
 from roost.cli.server.dashboard import open_window
 from roost.drivers.runtime.fake import FakeRuntime
-from roost.http.dashboard.static_files import StaticFiles
 from tests.cli.terminal import FakeServer
 from tests.support.server import running
 
@@ -91,15 +89,16 @@ def test_a_browser_of_the_terminal_is_left_alone(monkeypatch: pytest.MonkeyPatch
     assert not open_window(LINK)
 
 
-async def test_the_server_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_server_prints_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "index.html").write_text("<html>")
     async with running(tmp_path / "data", runtime=FakeRuntime(tmp_path / "run")) as server:
         shown: list[str] = []
         for folder in (tmp_path, tmp_path / "nowhere"):
-            core = replace(server.roost.core, dashboard_files=StaticFiles(folder))
-            roost = replace(server.roost, core=core)
-            _, caller = await up._ensure_key(roost)
-            await up._present_dashboard(roost, caller, opens_browser=True)
+            monkeypatch.setattr(up, "BUILT_FILES", folder)
+            _, caller = await up._ensure_key(server.roost)
+            await up._present_dashboard(server.roost, caller, opens_browser=True)
             shown.append(capsys.readouterr().out)
         assert "make dashboard" in shown[1]
         assert f"http://localhost:{server.port}/login#code=rst_login_" in shown[0]
