@@ -93,7 +93,13 @@ def _is_path(path: str, files: frozenset[str]) -> bool:
     pattern = _PLACEHOLDER.sub("*", path.rstrip("/"))
     if "/" not in pattern:
         return any(pattern in (PurePosixPath(file).name, *PurePosixPath(file).parts[:-1]) for file in files)
-    return any(any(base.glob(pattern)) for base in (ROOT, ROOT / "roost"))
+    found = (path for base in (ROOT, ROOT / "roost") for path in base.glob(pattern))
+    return any(str(one.relative_to(ROOT)) in _with_folders(files) for one in found)  # not what Git ignores
+
+
+@cache
+def _with_folders(files: frozenset[str]) -> frozenset[str]:
+    return files | {str(folder) for file in files for folder in PurePosixPath(file).parents}
 
 
 @cache
