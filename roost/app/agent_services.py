@@ -236,10 +236,8 @@ def _build_access(
     core: CoreServices, registry: RegistryServices, lifecycle: LifecycleServices, profiles: AgentProfiles
 ) -> AccessServices:
     repository, origin, identity = registry.runtimes.agents, registry.origin, core.identity
-    tokens, stop_server = (
-        identity.gateway_tokens,
-        partial(signal.raise_signal, signal.SIGINT),
-    )  # SIGTERM may keep agents
+    tokens = identity.gateway_tokens
+    stop_server = partial(signal.raise_signal, signal.SIGINT)  # SIGTERM may keep agents
     return AccessServices(
         hosts=HostService(core.db, core.host, stop_server),
         self_service=AgentSelfService(repository, lifecycle.details, identity.platform_tokens, origin, profiles),

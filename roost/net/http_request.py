@@ -70,18 +70,20 @@ class HttpResponse:
             return 0
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # no request here asks for another protocol
             raise InvalidResponseError from None
         return len(data)
 
     # Called by the parser
 
     def on_headers_complete(self) -> None:
-        self.status = self._parser.get_status_code()
-        self._has_head = self.status >= 200
+        if not self._is_complete:  # what follows a whole response is no part of it
+            self.status = self._parser.get_status_code()
+            self._has_head = self.status >= 200
 
     def on_body(self, data: bytes) -> None:
-        self._chunks.append(data)
+        if not self._is_complete:
+            self._chunks.append(data)
 
     def on_message_complete(self) -> None:
         self._is_complete = self._has_head

@@ -49,8 +49,9 @@ async def body(response: HttpResponse) -> bytes:
         OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
         OK + b"Connection: close\r\n\r\nhello",
         b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK + b"Content-Length: 5\r\n\r\nhello",
+        OK + b"Content-Length: 5\r\n\r\nhelloHTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno",
     ],
-    ids=["length", "chunked", "until close", "informational"],
+    ids=["length", "chunked", "until close", "informational", "followed by another"],
 )
 async def test_each_framing_of_a_body_is_read(answer: bytes) -> None:
     async with gateway(answer) as (stream, received), send_request(stream, "GET /x HTTP/1.1", HEADERS) as response:
@@ -79,8 +80,9 @@ async def test_a_response_without_a_length_that_stays_open_is_read_as_it_comes()
         b"nonsense\r\n\r\n",
         OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         OK + b"X: " + b"a" * 70000 + b"\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     ],
-    ids=["not HTTP", "two lengths", "long head"],
+    ids=["not HTTP", "two lengths", "long head", "another protocol"],
 )
 async def test_malformed_heads_fail_the_answer(answer: bytes) -> None:
     async with gateway(answer) as (stream, _):

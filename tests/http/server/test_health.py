@@ -1,4 +1,4 @@
-"""Health: alive whatever is wrong, ready only when every part is. Clients that know one address find the others."""
+"""A server is alive whatever is wrong, and ready only when each of its parts is; it tells clients its domain."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
 """The steps of an agent's start, in their order. An interrupted start begins again, so each step can run twice."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -40,16 +41,17 @@ class StartContext:
     step: str = ""
 
 
-class StartStep:
+class StartStep(ABC):
     """One step of a start, with the services that it needs."""
 
     name: ClassVar[str]
 
+    @abstractmethod
     async def run(self, start: StartContext) -> None:
-        raise NotImplementedError
+        """Do the step, or find out that the agent has to wait. Raises what keeps the agent from starting."""
 
-    async def undo(self, start: StartContext) -> None:
-        """Undo the step when a container is stopped again; most steps leave nothing outside it."""
+    async def undo(self, start: StartContext) -> None:  # noqa: B027 - most steps leave nothing outside the container
+        """Undo the step when a container is stopped again."""
 
 
 @dataclass
