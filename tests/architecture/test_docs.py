@@ -110,11 +110,11 @@ def test_a_decision_without_a_status_is_found(line: str) -> None:
 
 def test_the_code_names_the_decision_that_explains_it() -> None:
     """A module says "decision 0013"; 0023 is about a page of the docs. No module names one that does not exist."""
-    decisions = {file.name[:4]: _later_decision(file.read_text()) for file in (DOCS / "decisions").glob("*.md")}
+    decisions = {file.name[:4] for file in (DOCS / "decisions").glob("*.md")}
     sources = [*(ROOT / "roost").rglob("*.py"), *(ROOT / "scripts").glob("*.py"), ROOT / "tests/architecture/layers.py"]
     mentions = re.findall(r"[Dd]ecisions? (\d{4})(?: and (\d{4}))?", "\n".join(file.read_text() for file in sources))
     named = {number for mention in mentions for number in mention if number}
-    assert named - {"0023"} == decisions.keys() - {"0023"}
+    assert named - {"0023"} == decisions - {"0023"}
 
 
 def _later_decision(text: str) -> str | None:

@@ -24,7 +24,7 @@ TOKEN_NAME, TOKEN_VERSION = "USDC", "2"
 FACILITATOR_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
 """The second of Anvil's public keys, whose account has Ether."""
 _MINTER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-_MINT, _BALANCE, _STATE = "40c10f19", "70a08231", "e94a0102"
+_MINT, _BALANCE = "40c10f19", "70a08231"
 _PROGRAMS = "@foundry-rs/*/bin/anvil"
 
 
@@ -51,10 +51,6 @@ class Chain:
     def balance(self, address: str) -> int:
         """Return the tokens of an account."""
         return int(self._read(f"0x{_BALANCE}{_word(address)}"), 16)
-
-    def is_used(self, address: str, nonce: str) -> bool:
-        """Return whether the account's authorization with that nonce was used."""
-        return bool(int(self._read(f"0x{_STATE}{_word(address)}{nonce.removeprefix('0x')}"), 16))
 
     def mine(self, *, automatically: bool) -> None:
         """Mine transactions as they come, or leave them pending."""

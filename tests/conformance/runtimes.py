@@ -92,7 +92,7 @@ def sleeping(duration: str, states: str = "RSDT") -> bool:
     return any(stat[2] in states for stat in _read_stats(duration))
 
 
-def has_terminal(duration: str) -> bool:
+def is_foreground_job(duration: str) -> bool:
     """Return whether a `sleep` of that duration is its terminal's foreground job, which keys like ^C reach."""
     return any(stat[4] == stat[7] for stat in _read_stats(duration))
 

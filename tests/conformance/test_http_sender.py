@@ -1,7 +1,6 @@
 """Deliveries of a sender, the responses that count, and the URLs that it refuses."""
 
 import asyncio
-from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 
 import httpx2
@@ -9,31 +8,16 @@ import pytest
 
 from roost.drivers.http_sender.contract import DeliveryFailed, HttpSender, UrlRefused
 from roost.drivers.http_sender.guarded import GuardedHttpSender
-from roost.net.addresses import Address
 from roost.net.dialer import PublicDialer
-from roost.net.errors import NameNotResolved
 from roost.net.guarded_transport import GuardedTransport, check_url
 from roost.net.policy import EgressPolicy
+from tests.net.loopback import FakeResolver
 from tests.support.receiver import receiving
 
 OPEN = EgressPolicy(
     allow_private=[ip_network("127.0.0.0/8")], hosts={"inside.example": (ip_address("127.0.0.1"), None)}
 )
 HEADERS = {"Content-Type": "application/json", "webhook-id": "e1"}
-
-
-class FakeResolver:
-    """A resolver of some names that records the tenants of its calls."""
-
-    def __init__(self, **names: str) -> None:
-        self.names = {name.replace("_", "."): found for name, found in names.items()}
-        self.tenants: list[str] = []
-
-    async def resolve(self, subject: str, host: str) -> Sequence[Address]:
-        self.tenants.append(subject)
-        if host not in self.names:
-            raise NameNotResolved(host)
-        return [ip_address(one) for one in self.names[host].split()]
 
 
 def make_sender(policy: EgressPolicy = OPEN, names: FakeResolver | None = None, timeout: float = 5.0) -> HttpSender:
@@ -110,7 +94,7 @@ async def test_an_unreachable_receiver() -> None:
 
 @pytest.mark.parametrize("answers", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "8.8.8.8 127.0.0.1", "::1", "fd00::1"])
 async def test_names_with_private_addresses_are_refused_at_delivery(answers: str) -> None:
-    names = FakeResolver(rebound_example=answers)
+    names = FakeResolver({"rebound.example": answers.split()})
     async with receiving() as receiver:
         sender = make_sender(EgressPolicy(), names)
         url = f"https://rebound.example:{receiver.port}/"
@@ -119,7 +103,7 @@ async def test_names_with_private_addresses_are_refused_at_delivery(answers: str
             await deliver(sender, url)
     assert receiver.messages == []
     assert "127.0.0.1" not in str(refused.value)
-    assert names.tenants == ["t1"]
+    assert names.subjects == ["t1"]
 
 
 async def test_the_policy_is_checked_again_at_delivery() -> None:

@@ -17,7 +17,7 @@ from tests.drivers.chat_platform.stand_in import (
     SLACK_APP,
     SLACK_BOT,
     TELEGRAM_BOT,
-    FakePlatformApi,
+    FakeTokenApi,
     platforms,
 )
 from tests.support.server import RunningServer, running
@@ -28,7 +28,7 @@ TOKENS = (TELEGRAM_BOT, SLACK_BOT, SLACK_APP, DISCORD_BOT, REFUSED_BOT, UNWELL_B
 
 
 @pytest.fixture(scope="module")
-def fake_platforms() -> Iterator[FakePlatformApi]:
+def fake_platforms() -> Iterator[FakeTokenApi]:
     with platforms() as told:
         told.known |= set(TOKENS)
         yield told
@@ -36,7 +36,7 @@ def fake_platforms() -> Iterator[FakePlatformApi]:
 
 @pytest.fixture(scope="module", params=["hot", "restarted"])
 async def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakePlatformApi
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakeTokenApi
 ) -> AsyncIterator[RunningServer]:
     """Run two engines: one takes channels while it runs, the other has to be restarted."""
     apis: dict[str, Any] = {f"ROOST_{name}_API": fake_platforms.url for name in ("TELEGRAM", "SLACK", "DISCORD")}
@@ -119,7 +119,7 @@ async def test_slack_has_two_tokens_and_discord_one(agent: httpx.AsyncClient) ->
     assert set(await gateway(agent)) == {"slack", "discord"}
 
 
-async def test_unsent_channel_fields_stay(agent: httpx.AsyncClient, fake_platforms: FakePlatformApi) -> None:
+async def test_unsent_channel_fields_stay(agent: httpx.AsyncClient, fake_platforms: FakeTokenApi) -> None:
     first = {"botToken": TELEGRAM_BOT, "dmPolicy": "pairing", "allowFrom": ["12"]}
     await agent.post("/v0/channels/telegram", json=first)
     asked = len(fake_platforms.asked)
@@ -183,7 +183,7 @@ async def test_a_token_that_the_platform_does_not_know_is_not_kept(agent: httpx.
     assert (await channels(agent))["telegram"] is None
 
 
-async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake_platforms: FakePlatformApi) -> None:
+async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake_platforms: FakeTokenApi) -> None:
     fake_platforms.trouble = 503
     try:
         answer = await agent.post("/v0/channels/telegram", json={"botToken": TELEGRAM_BOT})
@@ -195,7 +195,7 @@ async def test_a_platform_in_trouble_is_a_warning(agent: httpx.AsyncClient, fake
 
 
 async def test_a_request_without_settings_checks_the_token_again(
-    agent: httpx.AsyncClient, fake_platforms: FakePlatformApi
+    agent: httpx.AsyncClient, fake_platforms: FakeTokenApi
 ) -> None:
     fake_platforms.trouble = 503
     try:
@@ -228,7 +228,7 @@ async def test_configuration_refused_by_the_gateway_is_not_kept(agent: httpx.Asy
     assert (await gateway(agent))["telegram"]["allow_from"] == ["12"]
 
 
-async def test_a_channel_that_the_gateway_keeps_is_not_removed(tmp_path: Path, fake_platforms: FakePlatformApi) -> None:
+async def test_a_channel_that_the_gateway_keeps_is_not_removed(tmp_path: Path, fake_platforms: FakeTokenApi) -> None:
     async with running(tmp_path / "data", ROOST_TELEGRAM_API=fake_platforms.url) as server:
         made = (await server.client(server.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
         agent = server.agent_client(made)

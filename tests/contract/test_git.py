@@ -102,11 +102,11 @@ async def test_a_clone_that_may_lack_changes_says_so(client: GitClient, monkeypa
     await client.commit(outdated_txt=b"1")
     git = client.server.roost.agents.workspace.git
 
-    async def make_current(agent_id: str) -> None:
+    async def commit_changes(agent_id: str) -> None:
         raise BucketUnavailable
 
     with monkeypatch.context() as patch:
-        patch.setattr(git._snapshots, "commit_changes", make_current)
+        patch.setattr(git._snapshots, "commit_changes", commit_changes)
         for version in (2, 1, 0):
             options = "-c", f"protocol.version={version}", "clone", client.url(), f"outdated{version}"
             said = await client.run(*options)

@@ -138,13 +138,13 @@ async def test_changes_of_the_agent_are_committed_before_a_push(
     git, calls = client.server.roost.agents.workspace.git, list[str]()
     commit_changes = git._snapshots.commit_changes
 
-    async def make_current(agent_id: str) -> None:
+    async def commit_meanwhile(agent_id: str) -> None:
         calls.append(agent_id)
         if len(calls) == 2:
             await shell(workspace, "echo 2 > theirs")
         await commit_changes(agent_id)
 
-    monkeypatch.setattr(git._snapshots, "commit_changes", make_current)
+    monkeypatch.setattr(git._snapshots, "commit_changes", commit_meanwhile)
     assert f"remote: {BEHIND}" in await client.run("push", "origin", "main", cwd="work", ok=False)
     assert calls == [client.agent["agentId"]] * 2
     await client.run("pull", "-q", "--rebase", "origin", "main", cwd="work")

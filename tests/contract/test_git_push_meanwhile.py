@@ -56,7 +56,7 @@ async def test_a_push_over_files_that_a_snapshot_read_just_after_a_change_is_acc
     git, agent_id, db = client.server.roost.agents.workspace.git, client.agent["agentId"], client.server.roost.core.db
     commit_changes = git._snapshots.commit_changes
 
-    async def make_current(agent_id: str) -> None:
+    async def commit_and_remove_stamps(agent_id: str) -> None:
         await commit_changes(agent_id)
         await db.write(remove_stamps)
 
@@ -66,6 +66,6 @@ async def test_a_push_over_files_that_a_snapshot_read_just_after_a_change_is_acc
         snapshot = store.list_snapshots(connection, agent_id)[0]
         store.save_index(connection, agent_id, snapshot.id, clock.utc_now(), data)
 
-    monkeypatch.setattr(git._snapshots, "commit_changes", make_current)
+    monkeypatch.setattr(git._snapshots, "commit_changes", commit_and_remove_stamps)
     await client.run("push", "-q", "origin", "main", cwd="work")
     assert await shell(workspace, "cat readme") == "pushed"

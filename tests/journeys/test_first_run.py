@@ -75,11 +75,11 @@ def _follow_the_quickstart(server: ServerProcess, folder: Path, agent_id: str) -
         (gateway,) = client.get("/v3/gateways", headers={"Host": f"api.localhost:{httpx.URL(server.url).port}"}).json()[
             "data"
         ]["rows"]
-    reader = GuideRunner(server, folder, q2gwmtux4t95muhx=gateway["domain"], jhe6vnjj2z84gp4k=agent_id)
-    reader.follow("../quickstart.md", "5. Store a file")
-    reader.follow("../quickstart.md", "6. Use the APIs", KEY=server.session["token"])
+    guide = GuideRunner(server, folder, q2gwmtux4t95muhx=gateway["domain"], jhe6vnjj2z84gp4k=agent_id)
+    guide.follow("../quickstart.md", "5. Store a file")
+    guide.follow("../quickstart.md", "6. Use the APIs", KEY=server.session["token"])
     (folder / "a.txt").write_text("hi\n")
-    reader.follow("coming-from-pinata.md", "Other clients", KEY=server.session["token"])
+    guide.follow("coming-from-pinata.md", "Other clients", KEY=server.session["token"])
 
 
 async def _talk_in_a_browser(link: str, text: str) -> None:

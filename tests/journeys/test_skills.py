@@ -23,11 +23,11 @@ def test_the_engine_lists_a_skill_at_once(tmp_path: Path, engine: str) -> None:
     with up(tmp_path / "data", "--no-first-agent") as server, server.client() as client:
         agent = server.create("Ada", engine)["agentId"]
         path = f"/v0/agents/{agent}/skills"
-        reader = GuideRunner(server, tmp_path)
-        reader.follow("skills.md", "From a folder to an agent")
+        guide = GuideRunner(server, tmp_path)
+        guide.follow("skills.md", "From a folder to an agent")
         (skill,) = client.get("/v0/skills").json()["skills"]
         assert (skill["verdict"]["level"], skill["warnings"]) == ("clean", [])
-        reader.follow("skills.md", "The same over HTTP", AGENT=agent, CID=skill["skillCid"])
+        guide.follow("skills.md", "The same over HTTP", AGENT=agent, CID=skill["skillCid"])
         (record,) = client.get(path).json()["skills"]
         assert (record["version"], record["synced"], record["loaded"]) == ("1.0.1", True, True)
         more = {"file": ("SKILL.md", b"---\nname: second\ndescription: Another one.\n---\n\nSay hello.\n")}
@@ -94,17 +94,17 @@ def test_a_dangerous_skill_is_published_with_a_reason_that_installers_see(tmp_pa
 def test_the_other_chapters(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--no-first-agent") as server, server.client() as client:
         agent = server.create("Ada", "hermes")["agentId"]
-        reader = GuideRunner(server, tmp_path)
-        reader.follow("skills.md", "From a folder to an agent")
-        reader.follow("skills.md", "What a skill needs")
+        guide = GuideRunner(server, tmp_path)
+        guide.follow("skills.md", "From a folder to an agent")
+        guide.follow("skills.md", "What a skill needs")
         (hub_skill,) = client.get("/v0/hub?q=json").json()["skills"]
-        reader.follow("hub.md", "Find and install", HUB_SKILL_ID=hub_skill["hubSkillId"])
+        guide.follow("hub.md", "Find and install", HUB_SKILL_ID=hub_skill["hubSkillId"])
         names = {one["name"]: one for one in client.get("/v0/skills").json()["skills"]}
         assert set(names) == {"word-count", "weather", "json-tools"}
         assert list_loaded(client, f"/v0/agents/{agent}/skills") == dict.fromkeys(names, True)
         variables = {"KEY": server.session["token"], "SKILL_ID": names["word-count"]["skillId"]}
-        reader.follow("hub.md", "Publish", **variables)
-        assert "no longer in the hub" in reader.run("roost hub withdraw word-count --yes")
+        guide.follow("hub.md", "Publish", **variables)
+        assert "no longer in the hub" in guide.run("roost hub withdraw word-count --yes")
 
 
 def test_openclaws_own_client_installs_from_the_hub(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from roost.drivers.engine.fake.driver import FakeEngine
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from tests.cli.pty_client import TerminalUser, run_on_pty
-from tests.conformance.runtimes import has_terminal, sleeper, until
+from tests.conformance.runtimes import is_foreground_job, sleeper, until
 from tests.support.server import RunningServer, running
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(200)]
@@ -57,14 +57,14 @@ async def _use_colours_and_the_full_screen(user: TerminalUser) -> None:
 async def _control_jobs(user: TerminalUser) -> None:
     duration = sleeper()
     user.type(b"sleep %s\r" % duration.encode())
-    await until(lambda: has_terminal(duration))
+    await until(lambda: is_foreground_job(duration))
     user.type(b"\x1a")
     await user.find(rb"\[1\]\+ +Stopped +sleep 1000")
     user.type(b"bg; jobs\r")
     await user.find(rb"\[1\]\+ +Running +sleep [\d.]+ &")
     user.type(b"fg\r")
     await user.find(rb"\rsleep [\d.]+\r\n")
-    await until(lambda: has_terminal(duration))
+    await until(lambda: is_foreground_job(duration))
     user.type(b"\x03")
     await user.find(rb"\^C")
     user.type(b"echo code=$?\r")

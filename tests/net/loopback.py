@@ -16,14 +16,16 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 
 class FakeResolver:
-    """A resolver that knows a few names; `asked` is what it was asked."""
+    """A resolver that knows a few names; `asked` are the hosts that it was asked for, `subjects` for whom."""
 
     def __init__(self, names: Mapping[str, Sequence[str]] | None = None) -> None:
         self.names = dict(names or {})
         self.asked: list[str] = []
+        self.subjects: list[str] = []
 
     async def resolve(self, subject: str, host: str) -> Sequence[Address]:
         self.asked.append(host)
+        self.subjects.append(subject)
         if host not in self.names:
             raise NameNotResolved(host)
         return [ip_address(text) for text in self.names[host]]

@@ -1,4 +1,4 @@
-"""Responses of hostile gateways: framing, bounds, silence."""
+"""Requests over a stream to a hostile gateway: framing, bounds, silence."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -84,21 +84,21 @@ async def test_a_response_without_a_length_that_stays_open_is_read_as_it_comes()
     ],
     ids=["not HTTP", "two lengths", "long head", "another protocol"],
 )
-async def test_malformed_heads_fail_the_answer(answer: bytes) -> None:
+async def test_malformed_responses_are_refused(answer: bytes) -> None:
     async with gateway(answer) as (stream, _):
         with pytest.raises(InvalidResponseError):
             async with send_request(stream, "GET / HTTP/1.1", HEADERS) as response:
                 await body(response)
 
 
-async def test_no_answer_means_unreachable() -> None:
+async def test_a_connection_that_ends_without_a_head_is_an_eof() -> None:
     async with gateway(b"") as (stream, _):
         with pytest.raises(EOFError):
             async with send_request(stream, "GET / HTTP/1.1", HEADERS):
                 raise AssertionError("there is no head")
 
 
-async def test_silent_gateway_means_unreachable() -> None:
+async def test_a_head_that_takes_too_long_is_a_timeout() -> None:
     async with gateway(OK, closes=False) as (stream, _):
         with pytest.raises(TimeoutError):
             async with send_request(stream, "GET / HTTP/1.1", HEADERS, head_seconds=0.05):

@@ -14,8 +14,17 @@ import pytest
 
 from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.content.unixfs.profile import PROFILES, UNIXFS_V1_2025, V0, V1, ImportProfile
-from tests.oracles.cases import FOLDERS, FULL_AND_ONE, PATTERN, SIZES, FolderNames, content, file, folder_cid
-from tests.oracles.cases import names_around_the_threshold as beside
+from tests.oracles.cases import (
+    FOLDERS,
+    FULL_AND_ONE,
+    PATTERN,
+    SIZES,
+    FolderNames,
+    content,
+    file,
+    folder_cid,
+    names_around_the_threshold,
+)
 from tests.support import node
 
 HERE = Path(__file__).parent
@@ -36,7 +45,7 @@ async def test_of_the_importer_in_javascript(tmp_path: Path) -> None:
 
 
 def test_cids_are_those_of_kubo(tmp_path: Path) -> None:
-    folders = [beside(V0, by) for by in (-1, 1)]
+    folders = [names_around_the_threshold(V0, by) for by in (-1, 1)]
     paths = [_write(tmp_path / f"file-{size}", size) for size in SIZES]
     paths += [_write_folder(tmp_path / f"folder-{number}", names) for number, names in enumerate(folders)]
     argv = [sys.executable, "-m", "tests.oracles.kubo", str(tmp_path / "repository"), *map(str, paths)]
@@ -57,7 +66,7 @@ def test_of_another_hasher(profile: ImportProfile, size: int) -> None:
 @OLD_AND_PLAIN
 @pytest.mark.parametrize("by", [-1, 1])
 def test_of_another_hasher_of_folders(profile: ImportProfile, by: int, tmp_path: Path) -> None:
-    names = beside(profile, by)
+    names = names_around_the_threshold(profile, by)
     _write_folder(tmp_path / "folder", names)
     assert aleph_cid.hash_folder(str(tmp_path / "folder"), cid_version=profile.version) == str(
         folder_cid(profile, names)

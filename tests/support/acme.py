@@ -50,9 +50,6 @@ class AcmeServer:
     def set_text(self, name: str, value: str) -> None:
         self._manage("set-txt", {"host": f"{name}.", "value": value})
 
-    def clear_text(self, name: str) -> None:
-        self._manage("clear-txt", {"host": f"{name}."})
-
     def set_address(self, name: str, address: str) -> None:
         self._manage("add-a", {"host": name, "addresses": [address]})
 

@@ -36,5 +36,5 @@ HINTS: Mapping[str, str] = {
     "skill_version_conflict": _OLD_VERSION,
     "task_create_failed": _ENGINE_SILENT,
     "task_list_failed": _ENGINE_SILENT,
-    "unsupported_channel": "it is no channel, or not set up: `roost channels list` shows those that are",
+    "unsupported_channel": "it is no channel, or not set up: `roost channels list AGENT` shows the channels that are",
 }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, FakePlatformApi, platforms
+from tests.drivers.chat_platform.stand_in import TELEGRAM_BOT, FakeTokenApi, platforms
 from tests.support.server import RunningServer, running
 
 SKILL = "---\nname: word-count\ndescription: Counts words.\n---\nRun `scripts/count.sh FILE`.\n"
@@ -46,7 +46,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def fake_platforms() -> Iterator[FakePlatformApi]:
+def fake_platforms() -> Iterator[FakeTokenApi]:
     with platforms() as told:
         told.known.add(TELEGRAM_BOT)
         yield told
@@ -54,7 +54,7 @@ def fake_platforms() -> Iterator[FakePlatformApi]:
 
 @pytest.fixture(scope="module")
 async def server(
-    tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakePlatformApi
+    tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakeTokenApi
 ) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("fleet") / "data"
     async with running(folder, ROOST_CATALOGUE="true", ROOST_TELEGRAM_API=fake_platforms.url) as server:

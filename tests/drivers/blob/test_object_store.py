@@ -5,7 +5,6 @@ import hashlib
 import re
 import tracemalloc
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from tests.conformance.s3_server import s3_address
 __all__ = ["s3_address"]
 KEY = "ab" * 16
 DATA = hashlib.shake_128(b"roost").digest(3 * PART_BYTES + 5)
-Place = Callable[..., ObjectStore]
 
 
 @pytest.fixture

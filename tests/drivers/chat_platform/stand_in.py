@@ -13,7 +13,7 @@ DISCORD_BOT = "MTIzNDU2Nzg5MDEyMzQ1Njc4.abcdef.ghijklmnopqrstuvwxyz012345"
 
 
 @dataclass
-class FakePlatformApi:
+class FakeTokenApi:
     """`known` are the tokens that count; `trouble` is a status that is answered instead; `raw` instead of any JSON."""
 
     url: str = ""
@@ -38,8 +38,8 @@ class FakePlatformApi:
 
 
 @contextmanager
-def platforms() -> Iterator[FakePlatformApi]:
-    api = FakePlatformApi()
+def platforms() -> Iterator[FakeTokenApi]:
+    api = FakeTokenApi()
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:

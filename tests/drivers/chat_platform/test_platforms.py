@@ -12,7 +12,7 @@ from tests.drivers.chat_platform.stand_in import (
     SLACK_APP,
     SLACK_BOT,
     TELEGRAM_BOT,
-    FakePlatformApi,
+    FakeTokenApi,
     platforms,
 )
 
@@ -25,21 +25,21 @@ each = pytest.mark.parametrize(("kind", "tokens", "name"), CASES)
 
 
 @pytest.fixture
-def platform_api() -> Iterator[FakePlatformApi]:
+def platform_api() -> Iterator[FakeTokenApi]:
     with platforms() as api:
         yield api
 
 
 @each
 async def test_a_known_token_has_a_name(
-    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakeTokenApi
 ) -> None:
     assert await kind(platform_api.url).check(tokens) == name
 
 
 @each
 async def test_an_unknown_token_is_rejected_without_being_told(
-    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakeTokenApi
 ) -> None:
     platform_api.known.clear()
     with pytest.raises(TokenRejected) as rejected:
@@ -49,7 +49,7 @@ async def test_an_unknown_token_is_rejected_without_being_told(
     assert name not in rejected.value.message
 
 
-async def test_slacks_app_token_is_proved_too(platform_api: FakePlatformApi) -> None:
+async def test_slacks_app_token_is_proved_too(platform_api: FakeTokenApi) -> None:
     platform_api.known.discard(SLACK_APP)
     with pytest.raises(TokenRejected, match="Slack rejected the app token: invalid_auth"):
         await SlackPlatform(platform_api.url).check(BotTokens(Sensitive(SLACK_BOT), Sensitive(SLACK_APP)))
@@ -58,7 +58,7 @@ async def test_slacks_app_token_is_proved_too(platform_api: FakePlatformApi) -> 
 @each
 @pytest.mark.parametrize("status", [500, 503, 429, 403, 302])
 async def test_trouble_of_a_platform_says_nothing_about_a_token(
-    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi, status: int
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakeTokenApi, status: int
 ) -> None:
     if kind is SlackPlatform and status in (403, 302):
         platform_api.error = "ratelimited"
@@ -74,7 +74,7 @@ async def test_trouble_of_a_platform_says_nothing_about_a_token(
 @each
 @pytest.mark.parametrize("raw", [b"<html>", b"[]", b"[" * 60_000, b" " * 200_000])
 async def test_malformed_answers_name_no_bot(
-    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakePlatformApi, raw: bytes
+    kind: Callable[[str], ChatPlatform], tokens: BotTokens, name: str, platform_api: FakeTokenApi, raw: bytes
 ) -> None:
     platform_api.raw = raw
     with pytest.raises(PlatformUnreachable) as trouble:

@@ -80,7 +80,7 @@ class OpenRelays:
         self.open_now.clear()
 
 
-class UnreadyEngine(FakeEngine):
+class ControlledEngine(FakeEngine):
     """Fake engine whose gateway is never ready while `becomes_ready` is False."""
 
     start_deadline = 5.0
@@ -106,7 +106,7 @@ class LifecycleEnv:
         self, db: Database, runtime: Runtime, folder: Path, *, host: str, lease: float, every: float, build: float
     ) -> None:
         self.db, self.runtime = db, runtime
-        self.engine, self.relays = UnreadyEngine(), OpenRelays()
+        self.engine, self.relays = ControlledEngine(), OpenRelays()
         self.queue = OperationWorker(db, owner=host, lease=lease)
         self.agents = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20}, host)
         self.host_agents = HostAgents(db, host)

@@ -10,12 +10,15 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+import sqlalchemy as sa
 
 from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
 from roost.core.machine.disk_space import DiskBallast
 from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.warden_client.client import WardenClient
+from roost.work.model import OperationState
+from roost.work.store import operations
 from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.support.server import RunningServer, running
 
@@ -113,11 +116,15 @@ async def test_a_stopped_agent_stays_so_when_the_server_starts_again(tmp_path: P
     async with running(data, runtime=FakeRuntime(data), ROOST_AGENT_DISK="64M") as server:
         agent = OwnedAgent(server, server.client(server.key()), before)
 
-        async def has_failed_again() -> bool:  # adopted, which starts it once more: it has no reason meanwhile
-            return (await agent.detail())["statusReason"] == before["statusReason"]
+        async def has_failed_again() -> bool:
+            """Return whether the start of the adopted agent, its second, has failed."""
+            query = sa.select(operations.c.state).where(operations.c.kind == "agent.start")
+            states = await server.roost.core.db.read(lambda connection: connection.scalars(query).all())
+            return states.count(OperationState.FAILED) == 2
 
-        await until(agent.is_stopped_with_a_console)
         await until(has_failed_again)
+        await until(agent.is_stopped_with_a_console)
+        assert (await agent.detail())["statusReason"] == before["statusReason"]
         assert list(await server.roost.drivers.runtime.list()) == [container]
 
 
