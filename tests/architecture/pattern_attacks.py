@@ -1,8 +1,8 @@
 """Texts that make a regular expression slow: repeats of what its parts match, made from the expression itself."""
 
 import re
-import re._constants as kind  # pyright: ignore[reportMissingImports]
-import re._parser as parser  # pyright: ignore[reportMissingImports]
+import re._constants as kind  # pyright: ignore[reportMissingImports] - without stubs
+import re._parser as parser  # pyright: ignore[reportMissingImports] - without stubs
 import time
 from collections.abc import Callable, Iterator
 from functools import partial

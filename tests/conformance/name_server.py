@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import dns.message
+import dns.name
 import dns.rcode
 import dns.rrset
 
@@ -30,7 +31,7 @@ class NameServer(asyncio.DatagramProtocol):
         kind = "TXT"
         if alias := self.records.get((str(name).lower(), "CNAME")):
             answer.answer.append(dns.rrset.from_text(name, 60, "IN", "CNAME", *alias))
-            name = answer.answer[0][0].target  # type: ignore[attr-defined]
+            name = dns.name.from_text(alias[0])
         if found := self.records.get((str(name).lower(), kind)):
             answer.answer.append(dns.rrset.from_text(name, 60, "IN", kind, *found))
         elif not any(known == str(name).lower() for known, _ in self.records):

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,9 +67,10 @@ async def test_a_listener_of_the_warden_is_refused_in_every_spelling(env: Runtim
         spec = ContainerSpec(AGENT, relays={8799: "api", 8798: "api"}, egress="api")
         container = await env.container(spec)
         await container.start("six", ["/usr/bin/python3", "-c", server], env={}, restart=False)
-        for port in (8799, 8798, "8799", 8799.9, 8799 + 65536, 8799 - 65536):
+        ports: list[Any] = [8799, 8798, "8799", 8799.9, 8799 + 65536, 8799 - 65536]
+        for port in ports:
             with pytest.raises(DialRefused):
-                await container.dial(port)  # type: ignore[arg-type]
+                await container.dial(port)
         if env.make is not FakeRuntime:  # the fake one serves names only if the kernel lets it
             async with asyncio.timeout(10):
                 while await _listening_ports(container) != WARDEN_PORTS:  # low ones only once the runtime allows them

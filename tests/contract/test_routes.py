@@ -153,7 +153,7 @@ async def test_a_port_where_nothing_listens(server: RunningServer, tenant: str) 
     [[route("/a", port)] for port in (22, 80, 1024, 8798, 8799, 18789, 65536, -1)]
     + [[route(prefix)] for prefix in ("", "a", "/v0", "/v0/x", "/a//b", "/a/../b", "/%61", "/a b")]
     + [[route("/a"), route("/a/")], [route(f"/{number}") for number in range(11)], [route("/b"), route("/a", 22)]]
-    + [[{"port": 3000}], [route("/a", "3000")], [route("/a", protected="no")], ["/a"], [route("/a", True)]],  # type: ignore[arg-type]
+    + [[{"port": 3000}], [route("/a") | {"port": "3000"}], [route("/a", protected="no")], ["/a"], [route("/a", True)]],
 )
 async def test_tables_that_are_refused_change_nothing(server: RunningServer, mappings: Any) -> None:
     client = server.client(server.key("refused"))

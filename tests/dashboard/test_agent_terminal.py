@@ -63,7 +63,9 @@ async def test_shell_runs_and_reconnects(browser: Browser, server: RunningServer
         await page.set_viewport_size({"width": 900, "height": 700})
         await keyboard.type("clear; stty size\n")
         await expect(rows).to_contain_text(re.compile(r"\d+ \d+\s*\S+\$"))  # and a prompt
-        assert 20 < int(re.search(r"\d+ (\d+)", await rows.inner_text())[1]) < columns  # type: ignore[index]
+        size = re.search(r"\d+ (\d+)", await rows.inner_text())
+        assert size
+        assert 20 < int(size[1]) < columns
 
         await keyboard.type("echo start''ed; sleep 100\n")
         await expect(rows).to_contain_text("started")  # an interrupt of a shell that still reads drops what was typed

@@ -101,7 +101,7 @@ async def test_route_changes_ask_with_numbers(browser: Browser, server: RunningS
     client = server.client(server.key(TENANT))
     path = f"/v0/agents/{agent['agentId']}/port-forwarding"
 
-    async def routes() -> object:
+    async def routes() -> Any:
         return (await client.get(path)).json()["mappings"]
 
     mappings = [{"pathPrefix": "/a", "port": 3000, "protected": True}, {"pathPrefix": "/b", "port": 3001}]
@@ -129,7 +129,7 @@ async def test_route_changes_ask_with_numbers(browser: Browser, server: RunningS
         await rows.first.get_by_label("Port").fill("3005")  # it stays closed: nothing is asked
         await save.click()
         await expect(page.get_by_text("Not saved")).to_have_count(0)
-        assert [route["port"] for route in await routes()] == [3005]  # type: ignore[attr-defined]
+        assert [route["port"] for route in await routes()] == [3005]
         await visit.check()
 
 

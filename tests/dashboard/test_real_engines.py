@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
@@ -87,8 +87,8 @@ class AgentVisit:
     async def click(self, name: str) -> None:
         await self.main.get_by_role("button", name=name, exact=True).click()
 
-    async def confirm(self, name: str, role: str = "dialog") -> None:
-        await self.page.get_by_role(role).get_by_role("button", name=name, exact=True).click()  # type: ignore[arg-type]
+    async def confirm(self, name: str, role: Literal["dialog", "alertdialog"] = "dialog") -> None:
+        await self.page.get_by_role(role).get_by_role("button", name=name, exact=True).click()
 
 
 async def use_overview(at: AgentVisit) -> None:

@@ -9,8 +9,8 @@ import sys
 _LIMIT = min(sys.getrecursionlimit(), 1000)  # Python's default, which another import may have raised before
 
 from eth_account import Account  # noqa: E402 - between the two
-from eth_account.messages import encode_defunct, encode_typed_data  # noqa: E402
-from eth_account.signers.local import LocalAccount  # noqa: E402
+from eth_account.messages import encode_defunct, encode_typed_data  # noqa: E402 - as above
+from eth_account.signers.local import LocalAccount  # noqa: E402 - as above
 
 sys.setrecursionlimit(_LIMIT)
 

@@ -63,7 +63,7 @@ def assert_fields(picture: Image.Image, expected: Sequence[Pixel], tolerance: in
 
 
 def grey(depth: int, *samples: int) -> list[Pixel]:
-    return [(*[round(one * 255 / (2**depth - 1))] * 3, 255) for one in samples]  # type: ignore[misc]
+    return [(*[round(one * 255 / (2**depth - 1))] * 3, 255) for one in samples]
 
 
 def clear(pixels: list[Pixel], number: int) -> list[Pixel]:
@@ -101,7 +101,7 @@ def png_cases() -> dict[str, tuple[bytes, list[Pixel]]]:
             found[f"palette {depth} alpha"] = encode_png(rows, depth, 3, palette, (b"tRNS", b"\x80\xff\x80\xff")), alpha
         if depth >= 8:
             colours = [(most, 0, 0), (0, most // 2, 0), (0, 0, most // 4), (most // 5, most // 6, most // 7)]
-            scaled: list[Pixel] = [(*(round(one * 255 / most) for one in each), 255) for each in colours]  # type: ignore[misc]
+            scaled: list[Pixel] = [(*(round(one * 255 / most) for one in each), 255) for each in colours]  # type: ignore[misc] - three and one
             found[f"colour {depth}"] = encode_png(fields(colours), depth, 2), scaled
             key = (b"tRNS", struct.pack(">HHH", *colours[1]))
             found[f"colour {depth} without 1"] = encode_png(fields(colours), depth, 2, key), clear(scaled, 1)

@@ -141,7 +141,7 @@ def test_a_gateway_that_speaks_before_it_is_asked_is_not_believed(edge: EdgeServ
 
     async def dial(agent_id: str) -> object:
         reader, writer = await asyncio.open_connection(*edge.upstreams[agent_id])
-        while not reader._buffer:  # pyright: ignore[reportAttributeAccessIssue]
+        while not reader._buffer:  # pyright: ignore[reportAttributeAccessIssue] - not public
             await asyncio.sleep(0.001)
         return reader, writer
 

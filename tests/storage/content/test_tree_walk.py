@@ -119,8 +119,7 @@ async def test_a_sharded_folder_has_all_its_entries(env: StorageEnv, profile: Im
 
 async def test_a_leaf_that_is_not_looked_up_is_as_its_folder_says(env: StorageEnv) -> None:
     missing = Cid.for_block(RAW, b"never kept")
-    build = lambda pack: pack.add_folder([DirectoryEntry("file", missing, 3, 3)])  # noqa: E731
-    root, _, _ = await keep_tree(env, build)
+    root, _, _ = await keep_tree(env, lambda pack: pack.add_folder([DirectoryEntry("file", missing, 3, 3)]))
     assert (await walked(env, root.cid, finds_leaves=False))["file"] == TreeMember("file", FILE, missing, 3)
     with pytest.raises(ContentNotFound):
         await walked(env, root.cid)

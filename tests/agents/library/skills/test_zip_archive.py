@@ -28,7 +28,7 @@ class UnseekableOutput(io.RawIOBase):
         return True
 
     def write(self, data: object) -> int:
-        piece = bytes(data)  # pyright: ignore[reportArgumentType]
+        piece = bytes(data)  # pyright: ignore[reportArgumentType] - a Buffer
         self.data += piece
         return len(piece)
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,10 @@ def operator(tmp_path: Path) -> Iterator[tuple[Caller, Callable[[PausedChecks], 
     caller = Caller(CallerKind.SERVICE, db.run(lambda connection: tenants.ensure_tenant(connection, DEFAULT_TENANT)).id)
 
     def build(checks: PausedChecks) -> SystemService:
-        rest = dict.fromkeys(("software", "host_id", "read_disk", "read_readiness"))
-        return SystemService(db, None, None, run_checks=checks.run, **rest)  # type: ignore[arg-type]
+        rest: dict[str, Any] = dict.fromkeys(
+            ("agents", "versions", "software", "host_id", "read_disk", "read_readiness")
+        )
+        return SystemService(db, run_checks=checks.run, **rest)
 
     yield caller, build
     db.close()

@@ -156,7 +156,7 @@ async def test_a_slow_reader_slows_the_sender_and_nothing_piles_up() -> None:
             sent += 1 << 16
 
     async with serving(flood) as port, running_proxy() as proxy, tunnel(proxy, port) as (_, writer):
-        writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
+        writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue] - TCP can
         await until(lambda: sent > 0)
         before = 0
         while before != sent:  # grows until every buffer on the path is full

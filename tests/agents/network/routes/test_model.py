@@ -75,7 +75,9 @@ def test_the_longest_prefix_counts(path: bytes, port: int | None) -> None:
 
 
 def test_a_route_of_all_paths() -> None:
-    assert model.find_route([*ROUTES, PathRoute("", 4000)], b"/x").port == 4000  # type: ignore[union-attr]
+    found = model.find_route([*ROUTES, PathRoute("", 4000)], b"/x")
+    assert found
+    assert found.port == 4000
 
 
 @given(
