@@ -31,7 +31,7 @@ from roost.storage.gateways.analytics.service import AnalyticsService
 from roost.storage.gateways.custom_domains import GatewayDomainService
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
-from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.model import PaymentAssets
 from roost.storage.payments.instructions.service import PaymentInstructionService
 from roost.storage.payments.service import PaymentService
 from roost.storage.pins.announcements import Announcements

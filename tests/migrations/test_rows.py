@@ -43,12 +43,10 @@ from roost.storage.files.uploads.service import UploadService
 from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.storage.gateways.analytics.model import AnalyticsQuery
 from roost.storage.gateways.analytics.service import AnalyticsService
-from roost.storage.gateways.errors import GatewayDomainTaken
-from roost.storage.gateways.model import Plugin, is_request_admitted
+from roost.storage.gateways.model import GatewayDomainTaken, Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.model import PaymentInstructionFilter, PaymentInstructionUpdate
+from roost.storage.payments.instructions.model import PaymentAssets, PaymentInstructionFilter, PaymentInstructionUpdate
 from roost.storage.payments.instructions.service import PaymentInstructionService
 from roost.storage.payments.model import PaymentFilter, PaymentState
 from roost.storage.payments.service import PaymentService

@@ -6,8 +6,31 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, ResourceConflict
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.errors import InvalidFileMetadata
+
+
+class FileNotFound(NotFound):
+    message = "File not found"
+
+
+class FileIdTaken(ResourceConflict):
+    """A reserved file id can be used once."""
+
+    message = "The file was uploaded already"
+
+
+class StorageQuotaExceeded(PayloadTooLarge):
+    message = "The storage of your plan is full"
+
+
+class InvalidFileMetadata(InvalidInput):
+    message = "Invalid metadata"
+
+
+class EmptyFileUpdate(InvalidInput):
+    message = "name, keyvalues or expires_at is required"
+
 
 NAME_LIMIT = 255
 KEYVALUES_LIMIT = 10

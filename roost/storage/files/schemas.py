@@ -10,8 +10,7 @@ from pydantic import Field, StrictInt
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing
-from roost.storage.files.errors import EmptyFileUpdate
-from roost.storage.files.model import PAGE_DEFAULT, File, FileFilter, FileMetadata, Keyvalues
+from roost.storage.files.model import PAGE_DEFAULT, EmptyFileUpdate, File, FileFilter, FileMetadata, Keyvalues
 from roost.web.schemas import Moment, StorageSchema, Text, Uppercase
 
 

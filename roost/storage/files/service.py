@@ -9,13 +9,55 @@ from roost.core import clock, ids, page_cursor
 from roost.core.db import Database, DataChange, IdQuery, record_change
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
+from roost.identity.caller import Plan
+from roost.identity.model import Tenant
 from roost.storage.content import service as content
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import store
-from roost.storage.files.errors import FileIdTaken, FileNotFound
-from roost.storage.files.model import PAGE_LIMIT, File, FileEvent, FileFilter, FileMetadata, PinFilter, holder_of
-from roost.storage.files.quota import UNLIMITED, Capacities, StorageQuota
+from roost.storage.files.model import (
+    PAGE_LIMIT,
+    File,
+    FileEvent,
+    FileFilter,
+    FileIdTaken,
+    FileMetadata,
+    FileNotFound,
+    PinFilter,
+    StorageQuotaExceeded,
+    holder_of,
+)
+
+Capacities = Mapping[Plan, int | None]
+"""Bytes that a tenant may store; None is unlimited."""
+UNLIMITED: Capacities = dict.fromkeys(Plan)
+
+
+class StorageQuota:
+    def __init__(self, db: Database, capacities: Capacities) -> None:
+        self._db = db
+        self._capacities = capacities
+
+    async def usage(self, tenant_id: str) -> tuple[int, int | None]:
+        """Return the stored bytes of the tenant and its limit; None is unlimited."""
+
+        def read(connection: Connection) -> tuple[int, int | None]:
+            plan = tenants.get_tenant(connection, tenant_id).plan
+            return content.stored_bytes(connection, tenant_id), self._capacities[plan]
+
+        return await self._db.read(read)
+
+    def remaining_bytes(self, connection: Connection, tenant: Tenant) -> int | None:
+        """Return the remaining bytes, negative over the quota; None is unlimited."""
+        most = self._capacities[tenant.plan]
+        return None if most is None else most - content.stored_bytes(connection, tenant.id)
+
+    def check(self, connection: Connection, tenant: Tenant, more: int = 0) -> None:
+        """Check that the quota allows `more` bytes; exact while the tenant is locked. Raises StorageQuotaExceeded."""
+        remaining = self.remaining_bytes(connection, tenant)
+        if remaining is not None and more > remaining:
+            raise StorageQuotaExceeded
+
 
 _EXPIRE_BATCH = 200
 _NAME_BATCH = 500

@@ -7,8 +7,7 @@ from pydantic import Field, StrictInt
 
 from roost.core.sensitive import Sensitive
 from roost.domain_names.model import Domain, DomainStatus
-from roost.storage.gateways.errors import PluginNotFound
-from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
+from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, PluginNotFound, StorageGateway
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text
 
 _Domain = Annotated[Text, Field(max_length=253)]

@@ -14,15 +14,18 @@ from roost.core.sensitive import Sensitive
 from roost.core.ttl_cache import TTLCache
 from roost.identity import tenants
 from roost.storage.gateways import model, store
-from roost.storage.gateways.errors import (
+from roost.storage.gateways.model import (
+    AccessControl,
+    AccessControlKind,
     AccessControlLimitReached,
     AccessControlNotFound,
     GatewayDomainTaken,
     GatewayLimitReached,
     GatewayNotFound,
+    Plugin,
     PluginNotFound,
+    StorageGateway,
 )
-from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 
 T = TypeVar("T")
 

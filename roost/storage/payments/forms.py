@@ -15,8 +15,13 @@ from pydantic.alias_generators import to_camel
 
 from roost.core.ethereum import checksum_address
 from roost.drivers.facilitator.contract import PaymentRequest
-from roost.storage.payments.errors import PaymentRefused
-from roost.storage.payments.model import MAX_TIMEOUT_SECONDS, PaidResource, PaymentTerms, TransferAuthorization
+from roost.storage.payments.model import (
+    MAX_TIMEOUT_SECONDS,
+    PaidResource,
+    PaymentRefused,
+    PaymentTerms,
+    TransferAuthorization,
+)
 
 HEADER_LIMIT = 16 * 1024
 """Maximum characters of a payment in a header."""

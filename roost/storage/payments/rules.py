@@ -6,9 +6,8 @@ from datetime import datetime
 
 from roost.drivers.facilitator.contract import PaymentSettlement
 from roost.storage.payments import eip3009
-from roost.storage.payments.errors import PaymentRefused
 from roost.storage.payments.forms import AnyPayment
-from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS, PaymentTerms, TransferAuthorization
+from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS, PaymentRefused, PaymentTerms, TransferAuthorization
 
 _TRANSACTION = re.compile(r"0x[0-9a-fA-F]{64}", re.ASCII)
 _REFUSALS = ("invalid_", "insufficient_")

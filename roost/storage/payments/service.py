@@ -27,31 +27,28 @@ from roost.drivers.facilitator.contract import (
 from roost.identity import tenants
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.payments import rules, store
-from roost.storage.payments.errors import (
-    ContentNotForSale,
-    InstructionChanged,
-    NoPayableAsset,
-    PaymentInProgress,
-    PaymentRefused,
-    PaymentsUnavailable,
-    PaymentUnconfirmed,
-    PaymentUsed,
-)
 from roost.storage.payments.forms import AnyPayment
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.model import PaymentInstruction, PaymentRequirement
+from roost.storage.payments.instructions.model import PaymentAssets, PaymentInstruction, PaymentRequirement
 from roost.storage.payments.instructions.service import find_for_content
 from roost.storage.payments.model import (
     CLAIM_SECONDS,
     OPEN_STATES,
     PAGE_LIMIT,
+    ContentNotForSale,
+    InstructionChanged,
+    NoPayableAsset,
     PaidResource,
     Payment,
     PaymentFilter,
+    PaymentInProgress,
     PaymentOffer,
+    PaymentRefused,
     PaymentState,
+    PaymentsUnavailable,
     PaymentTerms,
     PaymentTotal,
+    PaymentUnconfirmed,
+    PaymentUsed,
     TransferAuthorization,
 )
 

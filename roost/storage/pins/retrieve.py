@@ -26,15 +26,12 @@ from roost.storage.content.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
 from roost.storage.content.unixfs.errors import MalformedContent
 from roost.storage.files.damage import is_damaged
-from roost.storage.files.errors import StorageQuotaExceeded
-from roost.storage.files.model import File, FileFilter, FileMetadata
+from roost.storage.files.model import File, FileFilter, FileMetadata, StorageQuotaExceeded
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.files.uploads import mime_sniffing
-from roost.storage.files.uploads.errors import UploadTooLarge
-from roost.storage.files.uploads.model import DIRECTORY
+from roost.storage.files.uploads.model import DIRECTORY, UploadTooLarge
 from roost.storage.pins import store
-from roost.storage.pins.errors import ContentNotFoundYet, PinNotFound
-from roost.storage.pins.model import RETRIEVE, SEARCH_DURATION, WAITING, Pin, PinState
+from roost.storage.pins.model import RETRIEVE, SEARCH_DURATION, WAITING, ContentNotFoundYet, Pin, PinNotFound, PinState
 from roost.storage.pins.service import start_next_pin
 from roost.work import JSON, ClaimedOperation, Operation, OperationLimits
 

@@ -13,12 +13,11 @@ from roost.drivers.network.contract import NetworkAnnouncer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
-from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.model import GroupNotFound
 from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, get_file
 from roost.storage.pins import store
-from roost.storage.pins.errors import PinNotFound, TooManyHostNodes, TooManyPins
 from roost.storage.pins.model import (
     ACTIVE,
     FAILED,
@@ -30,9 +29,12 @@ from roost.storage.pins.model import (
     RETRIEVE,
     WAITING_LIMIT,
     Pin,
+    PinNotFound,
     PinQuery,
     PinRequest,
     PinState,
+    TooManyHostNodes,
+    TooManyPins,
 )
 
 _MILLISECOND = timedelta(milliseconds=1)

@@ -2,11 +2,9 @@
 
 from roost.core.db import Connection
 from roost.identity.caller import Caller
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.groups.errors import GroupNotFound
-from roost.storage.files.groups.model import Group
+from roost.storage.files.groups.model import Group, GroupNotFound
 from roost.storage.files.groups.service import GroupService
-from roost.storage.files.model import File
+from roost.storage.files.model import File, FileNotFound
 from roost.storage.files.service import find_file
 from roost.storage.vectors import store
 

@@ -8,8 +8,7 @@ from roost.identity import tenants
 from roost.identity.caller import Caller
 from roost.identity.errors import UnknownAgent
 from roost.identity.gateway_tokens import GatewayTokens
-from roost.storage.files.groups.errors import GroupNotFound
-from roost.storage.files.groups.model import Group
+from roost.storage.files.groups.model import Group, GroupNotFound
 from roost.storage.files.groups.service import GroupService
 from roost.storage.vectors import store
 from roost.storage.vectors.model import GroupGrant

@@ -24,19 +24,17 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File
 from roost.storage.files.service import find_file
 from roost.storage.vectors import store
-from roost.storage.vectors.errors import (
-    DocumentWithoutText,
-    VectorizationPostponed,
-    VectorQuotaExceeded,
-    VectorsDeleted,
-)
 from roost.storage.vectors.model import (
     CHUNKS_LIMIT,
     NUMBER_BYTES,
     PLAN_CHUNKS,
     SEGMENT_CHUNKS,
     VECTORIZE,
+    DocumentWithoutText,
     TextChunk,
+    VectorizationPostponed,
+    VectorQuotaExceeded,
+    VectorsDeleted,
     VectorSegment,
     VectorState,
 )

@@ -8,13 +8,11 @@ from roost.core.db import Connection, Database
 from roost.drivers.embedding.contract import EmbeddingModel
 from roost.identity import tenants
 from roost.identity.caller import Caller
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.model import File, FileEvent, FileFilter
+from roost.storage.files.model import File, FileEvent, FileFilter, FileNotFound
 from roost.storage.files.service import FileService, files_by_id, find_file, select_group_files
 from roost.storage.files.uploads.model import DIRECTORY
 from roost.storage.vectors import store
 from roost.storage.vectors.access import get_searchable_file, get_searchable_group
-from roost.storage.vectors.errors import FolderNotVectorized, VectorizationFailed
 from roost.storage.vectors.model import (
     MATCHES_LIMIT,
     NUMBER_BYTES,
@@ -22,7 +20,9 @@ from roost.storage.vectors.model import (
     VECTORIZE,
     ChunkMatch,
     FileVectors,
+    FolderNotVectorized,
     QueryResult,
+    VectorizationFailed,
     VectorizedFile,
     VectorState,
     describe_state,

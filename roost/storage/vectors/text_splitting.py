@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from semantic_text_splitter import TextSplitter
 
 from roost.drivers.embedding.contract import CHUNK_CHARACTERS
-from roost.storage.vectors.errors import TooManyChunks
-from roost.storage.vectors.model import TextChunk
+from roost.storage.vectors.model import TextChunk, TooManyChunks
 
 OVERLAP_CHARACTERS = 80
 """Characters that a chunk may share with the one before it."""

@@ -9,11 +9,39 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from http import HTTPStatus
 
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, TooManyRequests
 from roost.core.sensitive import Sensitive
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import FileEvent
-from roost.storage.webhooks.errors import InvalidWebhookEvents
 from roost.work import OperationLimits
+
+
+class WebhookNotFound(NotFound):
+    """The webhook does not exist or belongs to another tenant; the response does not say which."""
+
+    message = "Webhook not found"
+
+
+class DeliveryNotFound(NotFound):
+    message = "Delivery not found"
+
+
+class WebhookLimitReached(AccessDenied):
+    message = "Webhook limit reached"
+
+
+class InvalidWebhookEvents(InvalidInput):
+    message = "events must be event types"
+    field = "events"
+
+
+class EmptyWebhookUpdate(InvalidInput):
+    message = "url, events, description or enabled is required"
+
+
+class WebhookQueueFull(TooManyRequests):
+    message = "Too many deliveries to this webhook at once"
+
 
 WEBHOOK_LIMIT = 20
 """Maximum number of webhooks of a tenant."""

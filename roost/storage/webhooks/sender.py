@@ -15,7 +15,6 @@ from roost.core.db import Database
 from roost.core.seal import Sealer, UnsealFailed
 from roost.drivers.http_sender.contract import TIMEOUT, DeliveryFailed, HttpSender
 from roost.storage.webhooks import message, store
-from roost.storage.webhooks.errors import WebhookQueueFull
 from roost.storage.webhooks.model import (
     DELIVER,
     MAX_ATTEMPTS,
@@ -27,6 +26,7 @@ from roost.storage.webhooks.model import (
     DeliveryOutcome,
     WebhookDelivery,
     WebhookEvent,
+    WebhookQueueFull,
     judge_outcome,
     operation_subject,
 )

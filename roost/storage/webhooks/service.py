@@ -20,7 +20,6 @@ from roost.drivers.http_sender.contract import HttpSender
 from roost.identity import tenants
 from roost.storage.files.model import File, FileEvent
 from roost.storage.webhooks import message, store
-from roost.storage.webhooks.errors import DeliveryNotFound, EmptyWebhookUpdate, WebhookLimitReached, WebhookNotFound
 from roost.storage.webhooks.model import (
     DELIVER,
     PAGE_LIMIT,
@@ -28,10 +27,14 @@ from roost.storage.webhooks.model import (
     SECRET_OVERLAP,
     SECRETS_LIMIT,
     WEBHOOK_LIMIT,
+    DeliveryNotFound,
     DeliveryState,
+    EmptyWebhookUpdate,
     Webhook,
     WebhookDelivery,
     WebhookEvent,
+    WebhookLimitReached,
+    WebhookNotFound,
     WebhookWithNewSecret,
     normalize_events,
     operation_subject,

@@ -14,9 +14,8 @@ from roost.storage.compat.errors import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0, V1
-from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.files.groups.model import Group
-from roost.storage.files.model import File, FileMetadata, KeyvalueCondition, PinFilter
+from roost.storage.files.model import File, FileMetadata, InvalidFileMetadata, KeyvalueCondition, PinFilter
 from roost.storage.files.uploads.model import UploadMetadata
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
 

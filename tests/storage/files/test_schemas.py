@@ -11,8 +11,7 @@ from roost.core import clock
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.files import schemas
-from roost.storage.files.errors import EmptyFileUpdate, InvalidFileMetadata
-from roost.storage.files.model import File, FileFilter, FileMetadata
+from roost.storage.files.model import EmptyFileUpdate, File, FileFilter, FileMetadata, InvalidFileMetadata
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 V1 = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"

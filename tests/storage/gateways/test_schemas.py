@@ -9,8 +9,7 @@ from pydantic import ValidationError
 
 from roost.core.sensitive import Sensitive
 from roost.storage.gateways import schemas
-from roost.storage.gateways.errors import PluginNotFound
-from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
+from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, PluginNotFound, StorageGateway
 
 NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 TOLD = "2026-11-21T10:29:47.355000Z"

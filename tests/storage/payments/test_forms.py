@@ -11,7 +11,7 @@ from x402.schemas.v1 import PaymentPayloadV1, PaymentRequiredV1, PaymentRequirem
 
 from roost.core.payment_asset import PaymentNetwork
 from roost.storage.payments import forms
-from roost.storage.payments.errors import PaymentRefused
+from roost.storage.payments.model import PaymentRefused
 from tests.storage.payments.payer import ASSET, RESOURCE, SELLER, TERMS, new_payer, payment_json, sign_transfer
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])

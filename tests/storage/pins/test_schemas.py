@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from roost.storage.content.unixfs.errors import InvalidCid
-from roost.storage.files.errors import InvalidFileMetadata
+from roost.storage.files.model import InvalidFileMetadata
 from roost.storage.pins import schemas
 from roost.storage.pins.model import QUEUED, Pin, PinQuery, PinRequest, PinState
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from roost.storage.vectors.errors import TooManyChunks
+from roost.storage.vectors.model import TooManyChunks
 from roost.storage.vectors.text_splitting import OVERLAP_CHARACTERS, split_text
 
 PROSE = "".join(

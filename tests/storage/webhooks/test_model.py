@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.storage.webhooks.errors import InvalidWebhookEvents
 from roost.storage.webhooks.model import (
     EVENT_TYPES,
     MAX_ATTEMPTS,
@@ -13,6 +12,7 @@ from roost.storage.webhooks.model import (
     DeliveryOutcome,
     DeliveryState,
     DisabledReason,
+    InvalidWebhookEvents,
     Webhook,
     WebhookDelivery,
     judge_outcome,

@@ -17,7 +17,6 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.http_sender.guarded import GuardedHttpSender
 from roost.storage.content.model import ContentNetwork
 from roost.storage.webhooks import sender, store
-from roost.storage.webhooks.errors import WebhookNotFound, WebhookQueueFull
 from roost.storage.webhooks.model import (
     DELIVER,
     MAX_ATTEMPTS,
@@ -27,6 +26,8 @@ from roost.storage.webhooks.model import (
     DeliveryState,
     DisabledReason,
     Webhook,
+    WebhookNotFound,
+    WebhookQueueFull,
 )
 from roost.storage.webhooks.service import WebhookUpdate
 from roost.work import ClaimedOperation, LeaseLost, Operation, OperationLimits, OperationState, worker

@@ -16,14 +16,17 @@ from roost.drivers.http_sender.contract import UrlRefused
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import FileMetadata
 from roost.storage.webhooks import service, store
-from roost.storage.webhooks.errors import (
+from roost.storage.webhooks.model import (
+    EVENT_TYPES,
+    SECRET_OVERLAP,
     DeliveryNotFound,
+    DeliveryState,
+    DisabledReason,
     EmptyWebhookUpdate,
     InvalidWebhookEvents,
     WebhookLimitReached,
     WebhookNotFound,
 )
-from roost.storage.webhooks.model import EVENT_TYPES, SECRET_OVERLAP, DeliveryState, DisabledReason
 from roost.storage.webhooks.service import WebhookUpdate
 from tests.storage.storage_env import StorageEnv
 from tests.storage.webhooks.webhook_env import KEY, WebhookEnv

@@ -38,8 +38,7 @@ from roost.storage.content.tree_copy import copy_tree
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-from roost.storage.files.quota import StorageQuota
-from roost.storage.files.service import find_file_cid
+from roost.storage.files.service import StorageQuota, find_file_cid
 
 _log = log.get_logger("skills")
 

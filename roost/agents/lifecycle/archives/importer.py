@@ -37,8 +37,8 @@ from roost.storage.content.tree_copy import copy_tree
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import MalformedContent
-from roost.storage.files.errors import StorageQuotaExceeded
-from roost.storage.files.quota import StorageQuota
+from roost.storage.files.model import StorageQuotaExceeded
+from roost.storage.files.service import StorageQuota
 from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
 _MALFORMED = (MalformedContent, ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards)

@@ -11,10 +11,9 @@ from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
-from roost.storage.files.errors import FileNotFound
 from roost.storage.files.groups import store
-from roost.storage.files.groups.errors import GroupNotFound
-from roost.storage.files.groups.model import PAGE_LIMIT, Group, GroupFilter, normalize_group_name
+from roost.storage.files.groups.model import PAGE_LIMIT, Group, GroupFilter, GroupNotFound, normalize_group_name
+from roost.storage.files.model import FileNotFound
 from roost.storage.files.service import FileService, get_file
 
 

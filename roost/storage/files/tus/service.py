@@ -21,24 +21,30 @@ from roost.identity import tenants
 from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.files import metadata_parsing
-from roost.storage.files.errors import StorageQuotaExceeded
-from roost.storage.files.model import File
+from roost.storage.files.model import File, StorageQuotaExceeded
 from roost.storage.files.tus import store
-from roost.storage.files.tus.errors import (
+from roost.storage.files.tus.model import (
+    LIFETIME,
+    UNFINISHED_LIMIT,
     InvalidTusUpload,
+    NewTusUpload,
     TooManyTusUploads,
+    TusUpload,
     TusUploadNotFound,
     UploadNotHere,
     UploadOffsetMismatch,
 )
-from roost.storage.files.tus.model import LIFETIME, UNFINISHED_LIMIT, NewTusUpload, TusUpload
 from roost.storage.files.tus.upload_session import UploadSession
-from roost.storage.files.uploads.errors import UploadTooLarge
-from roost.storage.files.uploads.metadata import parse_upload_metadata
 from roost.storage.files.uploads.mime_sniffing import SNIFFED_BYTES
-from roost.storage.files.uploads.model import UploadedPart, UploadMetadata, UploadRequestLimits
+from roost.storage.files.uploads.model import (
+    UploadedPart,
+    UploadMetadata,
+    UploadRequestLimits,
+    UploadTooLarge,
+    parse_upload_metadata,
+    parse_upload_path,
+)
 from roost.storage.files.uploads.service import UploadService
-from roost.storage.files.uploads.upload_paths import parse_upload_path
 
 _PERMANENT_ERRORS = frozenset(
     {ProblemKind.INVALID, ProblemKind.MISSING, ProblemKind.FORBIDDEN, ProblemKind.TOO_LARGE, ProblemKind.CONFLICT}

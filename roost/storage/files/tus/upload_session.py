@@ -16,8 +16,7 @@ from roost.storage.content.chunk_pipeline import ChunkPipeline
 from roost.storage.content.unixfs.cid import DIGEST
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.files.tus import store
-from roost.storage.files.tus.errors import UploadOffsetMismatch
-from roost.storage.files.tus.model import IDLE_SECONDS, SAVE_EVERY, TusUpload
+from roost.storage.files.tus.model import IDLE_SECONDS, SAVE_EVERY, TusUpload, UploadOffsetMismatch
 
 CheckCapacity = Callable[[Connection, TusUpload, int], None]
 """Check, in a transaction, that an upload of that many bytes fits. Raises StorageQuotaExceeded."""

@@ -8,8 +8,7 @@ from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.files import metadata_parsing
 from roost.storage.files.signed_urls.authenticator import SignedUploadGrant
 from roost.storage.files.uploads import schemas
-from roost.storage.files.uploads.metadata import parse_upload_metadata
-from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits
+from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits, parse_upload_metadata
 from roost.storage.files.uploads.service import UploadService
 from roost.web.multipart import receive_form
 from roost.web.schemas import DataEnvelope

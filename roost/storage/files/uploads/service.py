@@ -20,22 +20,24 @@ from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
 from roost.storage.content.unixfs.importer import DagTree
-from roost.storage.files.errors import FileIdTaken, StorageQuotaExceeded
-from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.model import GroupNotFound
 from roost.storage.files.groups.service import GroupService
-from roost.storage.files.model import NAME_LIMIT, File
+from roost.storage.files.model import NAME_LIMIT, File, FileIdTaken, StorageQuotaExceeded
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.files.uploads import mime_sniffing
-from roost.storage.files.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
 from roost.storage.files.uploads.model import (
     DIRECTORY,
     FILES_LIMIT,
+    InvalidUpload,
+    MimeTypeRefused,
     SizeLimits,
+    TooManyFiles,
     UploadedPart,
     UploadMetadata,
     UploadRequestLimits,
+    UploadTooLarge,
+    parse_upload_path,
 )
-from roost.storage.files.uploads.upload_paths import parse_upload_path
 
 _Folder = dict[str, "DagTree | _Folder"]
 

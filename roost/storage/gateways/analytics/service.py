@@ -18,7 +18,7 @@ from roost.storage.gateways.analytics.model import (
     HitCount,
     period_start,
 )
-from roost.storage.gateways.errors import GatewayNotFound
+from roost.storage.gateways.model import GatewayNotFound
 from roost.storage.gateways.service import StorageGatewayService
 
 T = TypeVar("T")

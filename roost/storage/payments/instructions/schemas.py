@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roost.storage.payments.instructions.assets import BUILT_IN
 from roost.storage.payments.instructions.model import (
+    BUILT_IN,
     DESCRIPTION_LIMIT,
     NAME_LIMIT,
     REQUIREMENT_DESCRIPTION_LIMIT,

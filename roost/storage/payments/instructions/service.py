@@ -18,19 +18,17 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, find_by_cid, get_file
 from roost.storage.payments.instructions import store
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.errors import (
-    CidAlreadyAttached,
-    CidNotAttached,
-    EmptyPaymentInstructionUpdate,
-    PaymentInstructionInUse,
-    PaymentInstructionNotFound,
-)
 from roost.storage.payments.instructions.model import (
     PAGE_LIMIT,
+    CidAlreadyAttached,
     CidAttachment,
+    CidNotAttached,
+    EmptyPaymentInstructionUpdate,
+    PaymentAssets,
     PaymentInstruction,
     PaymentInstructionFilter,
+    PaymentInstructionInUse,
+    PaymentInstructionNotFound,
     PaymentInstructionUpdate,
     PaymentRequirement,
     check_requirements,

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from roost.storage.compat.psa import schemas
 from roost.storage.compat.psa.errors import InvalidPinQuery
 from roost.storage.content.unixfs.errors import InvalidCid
-from roost.storage.files.errors import InvalidFileMetadata
+from roost.storage.files.model import InvalidFileMetadata
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest
 from roost.storage.pins.model import PinState as Progress
 

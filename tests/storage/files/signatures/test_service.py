@@ -11,7 +11,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0
-from roost.storage.files.errors import FileNotFound
+from roost.storage.files.model import FileNotFound
 from roost.storage.files.service import FileService
 from roost.storage.files.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
 from roost.storage.files.signatures.model import format_milliseconds

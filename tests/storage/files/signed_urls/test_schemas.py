@@ -7,8 +7,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from roost.core import clock
-from roost.storage.files.signed_urls.errors import InvalidSignedUrl
-from roost.storage.files.signed_urls.model import UploadGrant, ValidityPeriod
+from roost.storage.files.signed_urls.model import InvalidSignedUrl, UploadGrant, ValidityPeriod
 from roost.storage.files.signed_urls.schemas import SignDownloadRequest, SignRequest, SignUploadRequest
 
 SIGNING: TypeAdapter[SignDownloadRequest | SignUploadRequest] = TypeAdapter(SignRequest)

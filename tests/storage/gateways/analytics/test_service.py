@@ -19,8 +19,7 @@ from roost.storage.gateways.analytics.model import (
     HitCount,
 )
 from roost.storage.gateways.analytics.service import AnalyticsService
-from roost.storage.gateways.errors import GatewayNotFound
-from roost.storage.gateways.model import StorageGateway
+from roost.storage.gateways.model import GatewayNotFound, StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
 from tests.storage.storage_env import StorageEnv
 

@@ -14,23 +14,21 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.model import FileMetadata
+from roost.storage.files.model import FileMetadata, FileNotFound
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.payments.instructions import store
-from roost.storage.payments.instructions.assets import BUILT_IN, PaymentAssets
-from roost.storage.payments.instructions.errors import (
+from roost.storage.payments.instructions.model import (
+    BUILT_IN,
     CidAlreadyAttached,
+    CidAttachment,
     CidNotAttached,
     EmptyPaymentInstructionUpdate,
     InvalidPaymentInstruction,
-    PaymentInstructionInUse,
-    PaymentInstructionNotFound,
-)
-from roost.storage.payments.instructions.model import (
-    CidAttachment,
+    PaymentAssets,
     PaymentInstruction,
     PaymentInstructionFilter,
+    PaymentInstructionInUse,
+    PaymentInstructionNotFound,
     PaymentInstructionUpdate,
     PaymentRequirement,
 )
