@@ -38,9 +38,9 @@ from roost.storage.pins.announcements import Announcements
 from roost.storage.pins.retrieve import PinRetrieval
 from roost.storage.pins.service import PinService
 from roost.storage.vectors.grants import VectorGrantService
-from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.indexing import VectorIndexing
 from roost.storage.vectors.service import VectorService
+from roost.storage.vectors.vector_index import open_vector_index
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService
 from roost.web.service_registry import ServiceGroup

@@ -53,8 +53,7 @@ from roost.storage.payments.service import PaymentService
 from roost.storage.pins import store as pins
 from roost.storage.pins.model import PinQuery, PinState
 from roost.storage.vectors import store as vectors
-from roost.storage.vectors.index_selection import open_vector_index
-from roost.storage.vectors.segment_index import SegmentIndex
+from roost.storage.vectors.vector_index import SegmentIndex, open_vector_index
 from roost.storage.webhooks import store as webhooks
 from roost.storage.webhooks.model import DeliveryState
 from roost.storage.webhooks.service import WebhookService

@@ -15,7 +15,6 @@ from roost.storage.files.groups.model import NAME_LIMIT as GROUP_NAME_LIMIT
 from roost.storage.files.groups.model import PAGE_DEFAULT as GROUPS_DEFAULT
 from roost.storage.files.groups.model import PAGE_LIMIT as GROUPS_LIMIT
 from roost.storage.files.groups.model import Group
-from roost.storage.files.groups.schemas import GroupName
 from roost.storage.files.model import (
     KEYVALUES_LIMIT,
     File,
@@ -230,7 +229,7 @@ class LegacyPinJobList(StorageSchema):
 
 
 class GroupNameRequest(StorageSchema):
-    name: GroupName
+    name: Annotated[Text, Field(min_length=1, max_length=GROUP_NAME_LIMIT, examples=["Reports"])]
 
 
 class LegacyGroupParameters(ApiSchema):

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_or_ignore, metadata, read_record, record_values
+from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 
 gateways = sa.Table(
@@ -54,13 +54,7 @@ plugins = sa.Table(
 
 def insert_gateway(connection: Connection, gateway: StorageGateway) -> bool:
     """Insert a gateway unless its name was ever taken; return whether it was inserted."""
-    row = {
-        "id": gateway.id,
-        "tenant_id": gateway.tenant_id,
-        "domain": gateway.domain,
-        "created_at": gateway.created_at,
-    }
-    return insert_or_ignore(connection, gateways.insert().values(row))
+    return insert_or_ignore(connection, gateways.insert().values(record_values(gateways, gateway)))
 
 
 def is_domain_taken(connection: Connection, domain: str) -> bool:
@@ -117,8 +111,8 @@ def delete_plugin(connection: Connection, gateway_id: str, plugin: Plugin) -> bo
 
 
 def _one(connection: Connection, *conditions: Any) -> StorageGateway | None:
-    row = connection.execute(gateways.select().where(*conditions, gateways.c.deleted_at.is_(None))).first()
-    return None if row is None else _gateway(connection, row)
+    query = gateways.select().where(*conditions, gateways.c.deleted_at.is_(None))
+    return read_one(connection, query, lambda row: _gateway(connection, row))
 
 
 def _gateway(connection: Connection, row: Any) -> StorageGateway:

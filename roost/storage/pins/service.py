@@ -13,8 +13,7 @@ from roost.drivers.network.contract import NetworkAnnouncer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
-from roost.storage.files.groups.model import GroupNotFound
-from roost.storage.files.groups.service import GroupService
+from roost.storage.files.groups.service import get_group
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, get_file
 from roost.storage.pins import store
@@ -152,8 +151,8 @@ def _add(connection: Connection, tenant_id: str, request: PinRequest) -> Pin:
     """Add a pin. Raises GroupNotFound, TooManyPins."""
     now = clock.utc_now()
     store.delete_old_failures(connection, tenant_id, now - FAILURE_RETENTION)
-    if request.group_id and not GroupService.find(connection, tenant_id, ContentNetwork.PUBLIC, request.group_id):
-        raise GroupNotFound
+    if request.group_id:
+        get_group(connection, tenant_id, ContentNetwork.PUBLIC, request.group_id)
     if store.count_pins(connection, tenant_id, PinQuery(QUEUED)) >= WAITING_LIMIT:
         raise TooManyPins
     is_active = store.count_pins(connection, tenant_id, PinQuery(ACTIVE)) < QUEUE_LIMIT

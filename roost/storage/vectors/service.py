@@ -12,7 +12,7 @@ from roost.storage.files.model import File, FileEvent, FileFilter, FileNotFound
 from roost.storage.files.service import FileService, files_by_id, find_file, select_group_files
 from roost.storage.files.uploads.model import DIRECTORY
 from roost.storage.vectors import store
-from roost.storage.vectors.access import get_searchable_file, get_searchable_group
+from roost.storage.vectors.grants import get_searchable_file, get_searchable_group
 from roost.storage.vectors.model import (
     MATCHES_LIMIT,
     NUMBER_BYTES,

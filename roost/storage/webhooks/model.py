@@ -140,15 +140,15 @@ class WebhookDelivery:
     webhook_id: str
     event_id: str
     event_type: str
-    state: DeliveryState
-    attempts: int
-    failures: int
-    status: int | None
-    error: str | None
     created_at: datetime
-    attempted_at: datetime | None
     next_at: datetime
-    finished_at: datetime | None
+    state: DeliveryState = DeliveryState.PENDING
+    attempts: int = 0
+    failures: int = 0
+    status: int | None = None
+    error: str | None = None
+    attempted_at: datetime | None = None
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -197,18 +197,5 @@ def add_deliveries(connection: Connection, kind: str, event: WebhookEvent, added
 
 def new_delivery(webhook_id: str, event: WebhookEvent, failures: int = 0) -> WebhookDelivery:
     """Return a delivery that is due now, with a number of failures already counted."""
-    return WebhookDelivery(
-        id=ids.new_id(),
-        webhook_id=webhook_id,
-        event_id=event.id,
-        event_type=event.type,
-        state=DeliveryState.PENDING,
-        attempts=0,
-        failures=failures,
-        status=None,
-        error=None,
-        created_at=event.created_at,
-        attempted_at=None,
-        next_at=event.created_at,
-        finished_at=None,
-    )
+    due_at = event.created_at
+    return WebhookDelivery(ids.new_id(), webhook_id, event.id, event.type, due_at, due_at, failures=failures)

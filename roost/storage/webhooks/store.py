@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_record, record_values
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 from roost.core.page_cursor import PageCursor
 from roost.storage.webhooks.model import (
@@ -102,8 +102,7 @@ def update_webhook(connection: Connection, webhook: Webhook) -> None:
 def find_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
     """Return a webhook; with `lock`, other transactions cannot change it before this one ends."""
     query = _existing_webhooks(tenant_id).where(webhooks.c.id == webhook_id)
-    row = connection.execute(query.with_for_update() if lock else query).first()
-    return None if row is None else _webhook(row)
+    return read_one(connection, query.with_for_update() if lock else query, _webhook)
 
 
 def list_webhooks(connection: Connection, tenant_id: str) -> Sequence[Webhook]:
@@ -149,8 +148,7 @@ def add_deliveries(connection: Connection, added: Sequence[WebhookDelivery]) -> 
 
 def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
     query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id, _d.id == delivery_id)
-    row = connection.execute(query).first()
-    return None if row is None else _delivery(row)
+    return read_one(connection, query, _delivery)
 
 
 def list_deliveries(
@@ -180,8 +178,7 @@ def find_receiver(connection: Connection, delivery_id: str, *, lock: bool = Fals
     """Return the webhook of an unfinished delivery; None if the webhook was deleted."""
     query = sa.select(webhooks).join(deliveries, _d.webhook_id == webhooks.c.id)
     query = query.where(_d.id == delivery_id, _d.finished_at.is_(None), webhooks.c.deleted_at.is_(None))
-    row = connection.execute(query.with_for_update(of=webhooks) if lock else query).first()
-    return None if row is None else _webhook(row)
+    return read_one(connection, query.with_for_update(of=webhooks) if lock else query, _webhook)
 
 
 def begin_attempt(connection: Connection, webhook: Webhook, delivery_id: str, at: datetime) -> DeliveryJob:

@@ -21,7 +21,7 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
 from roost.storage.content.unixfs.importer import DagTree
 from roost.storage.files.groups.model import GroupNotFound
-from roost.storage.files.groups.service import GroupService
+from roost.storage.files.groups.service import get_group
 from roost.storage.files.model import NAME_LIMIT, File, FileIdTaken, StorageQuotaExceeded
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.files.uploads import mime_sniffing
@@ -140,8 +140,8 @@ class UploadService:
     def _add(self, connection: Connection, limits: UploadRequestLimits, new_file: NewFile, pack_id: str) -> File:
         tenants.lock_tenant(connection, limits.tenant_id)  # keeps the group until the transaction ends
         group_id = new_file.metadata.group_id
-        if group_id and not GroupService.find(connection, limits.tenant_id, new_file.network, group_id):
-            raise GroupNotFound
+        if group_id:
+            get_group(connection, limits.tenant_id, new_file.network, group_id)
         return self._files.add(connection, new_file, pack_id, limits.file_id)
 
 
