@@ -107,6 +107,7 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
 
 
 def hold_pack(connection: Connection, reference: PackReference) -> None:
+    """Add a holder to a pack, in the transaction that creates the holder."""
     connection.execute(holds.insert().values(record_values(holds, reference)))
     _add_stored_bytes(connection, reference.tenant_id, _pack_size(connection, reference.pack_id))
 
@@ -118,7 +119,10 @@ def hold_packs(
     network: ContentNetwork | InternalNetwork,
     pack_ids: Collection[str],
 ) -> None:
-    """Replace the packs of a holder. Raises ContentNotFound if a pack is gone."""
+    """Replace the packs of a holder: add it to those that are new, and release those that are missing.
+
+    The caller locks the tenant; a holder keeps its tenant and its network. Raises ContentNotFound if a pack is gone.
+    """
     held = set(connection.execute(sa.select(holds.c.pack_id).where(holds.c.holder == holder)).scalars())
     gone, new = sorted(held.difference(pack_ids)), sorted(set(pack_ids) - held)
     sizes = _pack_sizes(connection, [*gone, *new])
@@ -134,6 +138,7 @@ def hold_packs(
 
 
 def release_packs(connection: Connection, holder: str) -> None:
+    """Release the packs of a holder; the sweep removes packs without a holder."""
     gone = holds.delete().where(holds.c.holder == holder).returning(holds.c.pack_id, holds.c.tenant_id)
     for row in connection.execute(gone).all():
         _add_stored_bytes(connection, row.tenant_id, -_pack_size(connection, row.pack_id))

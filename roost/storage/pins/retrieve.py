@@ -17,7 +17,7 @@ from roost.core.problem import Problem
 from roost.drivers.blob.contract import BlobStoreFailed
 from roost.drivers.network.contract import ContentSource, InvalidHostNode, PublicNetwork, http_origin
 from roost.identity import tenants
-from roost.storage.content.car_export import export_car
+from roost.storage.content.car_export import export_tree
 from roost.storage.content.car_receiver import CarContents, CarReceiver
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
@@ -191,12 +191,8 @@ class _LocalSource(ContentSource):
         super().__init__("here")
         self._reader = reader
 
-    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
-        scope = ContentScope(ContentNetwork.PUBLIC)
-        root = await self._reader.stat(scope, Cid.parse(cid))
-        async with aclosing(export_car(self._reader, scope, [root])) as pieces:
-            async for piece in pieces:
-                yield piece
+    def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+        return export_tree(self._reader, ContentScope(ContentNetwork.PUBLIC), Cid.parse(cid))
 
 
 def _mark_expired(connection: Connection, operation: Operation, _reason: str) -> None:

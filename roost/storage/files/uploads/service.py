@@ -88,9 +88,7 @@ class UploadService:
         if metadata.car:
             return await self._publish_car(limits, receiver, parts, metadata)
         if metadata.profile not in {None, limits.profile}:
-            receiver, trees = await self._content.reimporter.import_with_profile(
-                receiver, metadata.profile or limits.profile
-            )
+            receiver, trees = await self._content.import_with_profile(receiver, metadata.profile or limits.profile)
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
         root, name = await run_in_daemon_thread(lambda: _build_root(receiver, parts, wrap=metadata.wrap))
         kind = mime_sniffing.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
@@ -106,7 +104,7 @@ class UploadService:
     ) -> File:
         if len(parts) > 1:
             raise InvalidUpload("A CAR is one file")
-        car = await self._content.reimporter.import_car(receiver)
+        car = await self._content.import_car(receiver)
         kept = await car.finish()
         limit = await self.size_limit(limits.tenant_id)
         if kept.size > min(limit, limit if limits.max_size is None else limits.max_size):
