@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
-from roost.storage.compat.errors import InvalidLegacyRequest
+from roost.storage.compat.service import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing

@@ -167,35 +167,30 @@ class ContentReader:
             yield piece
 
     async def _stream_tree(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """Stream a range of a file that is one range of its pack."""
-        try:
-            async for piece in self._stream_chunks(pack_id, tree, begin, end):
-                yield piece
-        except BlobNotFound:
-            await self._report_damage(pack_id)
-
-    async def _stream_chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """Stream the range chunk by chunk, each verified."""
+        """Stream a range of a file that is one range of its pack, chunk by chunk, each verified."""
         profile = get_profile(tree.profile)
         first, last = begin // profile.chunk, -(-end // profile.chunk)
-        for page in range(first, last, _DIGEST_PAGE):
-            count = min(_DIGEST_PAGE, last - page)
-            digests = await self._db.read(
-                lambda connection, page=page, count=count: store.leaf_digests(
-                    connection, pack_id, tree.cid, page, count
+        try:
+            for page in range(first, last, _DIGEST_PAGE):
+                count = min(_DIGEST_PAGE, last - page)
+                digests = await self._db.read(
+                    lambda connection, page=page, count=count: store.leaf_digests(
+                        connection, pack_id, tree.cid, page, count
+                    )
                 )
-            )
-            at = page * profile.chunk
-            length = min(count * profile.chunk, tree.size - at)
-            number = 0
-            async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
-                digest = digests[number * DIGEST : (number + 1) * DIGEST]
-                framed = piece if profile.raw else _frame_leaf(piece)
-                if not Cid(1, RAW, SHA2_256, digest).matches(framed):
-                    await self._report_damage(pack_id)
-                yield piece[max(0, begin - at) : end - at]
-                at += profile.chunk
-                number += 1
+                at = page * profile.chunk
+                length = min(count * profile.chunk, tree.size - at)
+                number = 0
+                async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
+                    digest = digests[number * DIGEST : (number + 1) * DIGEST]
+                    framed = piece if profile.raw else _frame_leaf(piece)
+                    if not Cid(1, RAW, SHA2_256, digest).matches(framed):
+                        await self._report_damage(pack_id)
+                    yield piece[max(0, begin - at) : end - at]
+                    at += profile.chunk
+                    number += 1
+        except BlobNotFound:
+            await self._report_damage(pack_id)
 
     async def _walk_file(
         self, scope: ContentScope, cid: Cid, begin: int, end: int, depth: int

@@ -5,7 +5,7 @@ disconnects or sends wrong blocks or too many bytes, the next one is tried. A re
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from sqlalchemy import Connection
@@ -210,16 +210,12 @@ def _find_failure(pin: Pin) -> PinState | None:
     cid = Cid.parse(pin.request.cid)
     if cid.hash != SHA2_256 or cid.codec not in {RAW, DAG_PB}:
         return PinState.INVALID_OBJECT
-    return None if _are_valid_hosts(pin.request.hosts) else PinState.BAD_HOST_NODE
-
-
-def _are_valid_hosts(hosts: Sequence[str]) -> bool:
     try:
-        for host in hosts:
+        for host in pin.request.hosts:
             http_origin(host)
     except InvalidHostNode:
-        return False
-    return True
+        return PinState.BAD_HOST_NODE
+    return None
 
 
 def _lock_waiting_pin(connection: Connection, pin: Pin) -> Pin:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from roost.core.problem import Problem
 from roost.storage.compat import schemas
-from roost.storage.compat.errors import InvalidLegacyRequest
+from roost.storage.compat.service import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0, V1

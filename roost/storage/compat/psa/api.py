@@ -8,8 +8,8 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Depends, Path, Query, Response, status
 from pydantic import Field
 
+from roost.core.problem import InvalidInput
 from roost.identity.authenticator import FilesReader, FilesWriter
-from roost.storage.compat.psa.errors import InvalidPinQuery
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
@@ -18,6 +18,11 @@ from roost.storage.pins.service import PinService
 from roost.web.large_response import render_list
 from roost.web.schemas import Moment, StorageSchema, Text, ZonedTime
 from roost.web.service_registry import provide_service
+
+
+class InvalidPinQuery(InvalidInput):
+    message = "Invalid query"
+
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 1000
 _CIDS_LIMIT = 10

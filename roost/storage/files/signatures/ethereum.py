@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from coincurve import PublicKey
 
 from roost.core.ethereum import keccak256
-from roost.storage.files.signatures.errors import InvalidSignature
+from roost.core.problem import InvalidInput
 
 _HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 """Half the order of secp256k1, the maximum of `s` (EIP-2), which prevents malleable signatures."""
@@ -23,6 +23,10 @@ _DOMAIN = keccak256(
     + (1).to_bytes(32, "big")
 )
 _SIGN = keccak256(b"Sign(address address,string cid,string date)")
+
+
+class InvalidSignature(InvalidInput):
+    message = "Invalid signature"
 
 
 def typed_data_digest(address: bytes, cid: str, date: str) -> bytes:

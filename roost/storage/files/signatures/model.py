@@ -5,9 +5,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from roost.core import clock
+from roost.core.problem import NotFound, ResourceConflict
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File
 from roost.storage.files.signatures import ethereum
+
+
+class SignatureExists(ResourceConflict):
+    message = "CID already has a signature"
+
+
+class SignatureMissing(NotFound):
+    message = "Signature not found"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.service import get_file
 from roost.storage.files.signatures import ethereum, model, store
-from roost.storage.files.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
-from roost.storage.files.signatures.model import WalletSignature
+from roost.storage.files.signatures.ethereum import InvalidSignature
+from roost.storage.files.signatures.model import SignatureExists, SignatureMissing, WalletSignature
 
 
 class SignatureService:

@@ -188,7 +188,7 @@ class TusUploadService:
         count, expected = store.count_unfinished(connection, tenant.id, transfer.created_at)
         if count >= UNFINISHED_LIMIT:
             raise TooManyTusUploads
-        self._uploads.check_quota(connection, tenant, expected + (transfer.length or 0))
+        self._uploads.quota.check(connection, tenant, expected + (transfer.length or 0))
         store.insert_transfer(connection, transfer, _digest(token))
         return replaced
 
@@ -200,7 +200,7 @@ class TusUploadService:
         """Check that the upload fits with a new length. Raises StorageQuotaExceeded."""
         tenant = tenants.lock_tenant(connection, transfer.tenant_id)
         _, expected = store.count_unfinished(connection, tenant.id, clock.utc_now())
-        self._uploads.check_quota(connection, tenant, expected - (transfer.length or transfer.offset) + length)
+        self._uploads.quota.check(connection, tenant, expected - (transfer.length or transfer.offset) + length)
 
     async def _publish_if_whole(self, transfer: TusUpload) -> TusUpload:
         """Publish a complete upload; delete it if it can never be published."""

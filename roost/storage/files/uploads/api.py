@@ -47,7 +47,7 @@ async def upload_signed(
 @router.get("/v3/files/limits")
 async def get_limits(caller: FilesReader, uploads: Service) -> DataEnvelope[schemas.UploadLimitsRecord]:
     """Return the limits of one upload, the stored bytes and the quota."""
-    limit, (stored, most) = await uploads.size_limit(caller.tenant_id), await uploads.usage(caller.tenant_id)
+    limit, (stored, most) = await uploads.size_limit(caller.tenant_id), await uploads.quota.usage(caller.tenant_id)
     return DataEnvelope(
         data=schemas.UploadLimitsRecord(max_size=limit, max_files=FILES_LIMIT, stored=stored, max_stored=most)
     )

@@ -13,9 +13,7 @@ from sqlalchemy import Connection
 from roost.core.db import Database
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity import tenants
-from roost.identity.model import Tenant
-from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.receiver import ContentReceiver, add_folder_tree
+from roost.storage.content.receiver import ContentReceiver, PackReceiver, add_folder_tree
 from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
@@ -48,19 +46,12 @@ class UploadService:
         self._content = content
         self._files = files
         self._limits = limits
+        self.quota = files.quota
 
     async def size_limit(self, tenant_id: str) -> int:
         """Return the maximum bytes of one upload of the tenant."""
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._limits[tenant.plan]
-
-    async def usage(self, tenant_id: str) -> tuple[int, int | None]:
-        """Return the stored bytes of the tenant and its limit; None is unlimited."""
-        return await self._files.quota.usage(tenant_id)
-
-    def check_quota(self, connection: Connection, tenant: Tenant, size: int) -> None:
-        """Check that `size` bytes fit into the quota. Raises StorageQuotaExceeded."""
-        self._files.quota.check(connection, tenant, size)
 
     @asynccontextmanager
     async def begin(self, limits: UploadRequestLimits) -> AsyncGenerator["UploadInProgress"]:
@@ -113,9 +104,7 @@ class UploadService:
         new_file = _new_file(limits, metadata, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
         return await self._commit(car, limits, new_file)
 
-    async def _commit(
-        self, receiver: ContentReceiver | CarReceiver, limits: UploadRequestLimits, new_file: NewFile
-    ) -> File:
+    async def _commit(self, receiver: PackReceiver, limits: UploadRequestLimits, new_file: NewFile) -> File:
         """Commit the pack; discard it at once if no file holds it, because the sweep may be an hour away."""
         pack_id = receiver.pack_id
         try:
@@ -133,7 +122,7 @@ class UploadService:
     def _size_limits(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
         """Return the limit of one upload and the remaining quota, which is checked again on publishing."""
         tenant = tenants.get_tenant(connection, tenant_id)
-        return self._limits[tenant.plan], self._files.quota.remaining_bytes(connection, tenant)
+        return self._limits[tenant.plan], self.quota.remaining_bytes(connection, tenant)
 
     def _add(self, connection: Connection, limits: UploadRequestLimits, new_file: NewFile, pack_id: str) -> File:
         tenants.lock_tenant(connection, limits.tenant_id)  # keeps the group until the transaction ends

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from roost.storage.compat.psa import api
-from roost.storage.compat.psa.errors import InvalidPinQuery
+from roost.storage.compat.psa.api import InvalidPinQuery
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.files.model import InvalidFileMetadata
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest

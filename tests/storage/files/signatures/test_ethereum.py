@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roost.core.ethereum import keccak256
 from roost.storage.files.signatures import ethereum
-from roost.storage.files.signatures.errors import InvalidSignature
+from roost.storage.files.signatures.ethereum import InvalidSignature
 from tests.support.wallet import Account, LocalAccount, encode_defunct, encode_typed_data
 
 CID, DATE = "bafkreih5aznjvttude6c3wbvqeebb6rlx5wkbzyppv7garjiubll2ceym4", "2026-11-21T10:29:47.355Z"
