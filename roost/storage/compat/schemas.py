@@ -28,7 +28,15 @@ from roost.storage.files.uploads.model import UploadMetadata
 from roost.storage.files.uploads.schemas import describe_form
 from roost.storage.gateways.swaps.model import HotSwap
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
-from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, parse_pin_query
+from roost.storage.pins.schemas import (
+    HostNodes,
+    PinByCidRequest,
+    PinName,
+    QueuedState,
+    SortOrder,
+    parse_pin_query,
+    pin_job_record,
+)
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text, ZonedTime, describe_body
 
 _TEXT_OPERATORS = {
@@ -269,15 +277,7 @@ def pin_by_hash_response(pin: Pin) -> PinByHashResponse:
 
 
 def pin_job_row(pin: Pin) -> LegacyPinJobRecord:
-    return LegacyPinJobRecord(
-        id=pin.id,
-        ipfs_pin_hash=pin.request.cid,
-        date_queued=pin.created_at,
-        name=pin.request.name,
-        status=pin.status,
-        keyvalues=pin.request.keyvalues or None,
-        host_nodes=pin.request.hosts or None,
-    )
+    return LegacyPinJobRecord(**vars(pin_job_record(pin)), ipfs_pin_hash=pin.request.cid)
 
 
 def legacy_group(group: Group) -> LegacyGroupRecord:

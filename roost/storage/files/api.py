@@ -47,10 +47,9 @@ async def delete_file(
 @router.get("/totals")
 async def get_totals(caller: FilesReader, files: Service) -> DataEnvelope[schemas.FileTotals]:
     """Return the number of files and their bytes on each network."""
-    public, private = [await files.count_files(caller.tenant_id, network) for network in _NETWORKS]
-    return DataEnvelope(
-        data=schemas.FileTotals(public=schemas.file_total(*public), private=schemas.file_total(*private))
-    )
+    counts = [await files.count_files(caller.tenant_id, network) for network in _NETWORKS]
+    public, private = [schemas.FileTotal(files=count, bytes=size) for count, size in counts]
+    return DataEnvelope(data=schemas.FileTotals(public=public, private=private))
 
 
 @router.get("/{network}", response_model=DataEnvelope[schemas.FileList])

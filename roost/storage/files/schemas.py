@@ -119,7 +119,3 @@ def file_item(file: File) -> FileItem:
 
 def file_list(files: Sequence[File], token: str | None) -> FileList:
     return FileList(files=[file_item(file) for file in files], next_page_token=token)
-
-
-def file_total(count: int, size: int) -> FileTotal:
-    return FileTotal(files=count, bytes=size)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database, DataChange, IdQuery, record_change
+from roost.core.db import Database, DataChange, record_change
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -103,9 +103,8 @@ class FileService:
         its pack only if that is damaged, and `file_id` becomes an alias of the existing file.
         Raises FileIdTaken, StorageQuotaExceeded.
         """
-        tenant = tenants.lock_tenant(
-            connection, new_file.tenant_id
-        )  # serializes uploads of the same content; keeps the group
+        # The lock serializes uploads of the same content, and keeps the group.
+        tenant = tenants.lock_tenant(connection, new_file.tenant_id)
         present = store.find_by_cid(connection, new_file.tenant_id, new_file.network, new_file.cid)
         if file_id is not None and (standing := store.resolve_file_id(connection, file_id)) is not None:
             if present is None or present.id != standing:
@@ -271,11 +270,6 @@ def files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str])
     return {file.id: file for file in store.list_files_by_id(connection, tenant_id, file_ids)}
 
 
-def select_group_files(tenant_id: str, group_id: str) -> IdQuery:
-    """Return a query of the ids of the files of a group, for the SQL of another slice."""
-    return store.select_group_files(tenant_id, group_id)
-
-
 def find_file_cid(connection: Connection, tenant_id: str, file_id: str) -> str | None:
     """Return the CID of the tenant's file of that id, on either network."""
     file = find_file(connection, tenant_id, file_id)
@@ -287,6 +281,5 @@ def is_public(connection: Connection, cid: Cid) -> bool:
     return store.has_public(connection, [str(one) for one in cid.spellings()])
 
 
-def list_public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """List the distinct CIDs of the public files of all tenants after one, as stored."""
-    return store.public_cids(connection, after, limit)
+# Other slices call these in their transactions; the store is private to this package.
+select_group_files, list_public_cids = store.select_group_files, store.list_public_cids

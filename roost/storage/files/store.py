@@ -105,7 +105,7 @@ def list_files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[
 
 
 def select_group_files(tenant_id: str, group_id: str) -> IdQuery:
-    """Return a query of the ids of the files of a group."""
+    """Return a query of the ids of the files of a group, for the SQL of another slice."""
     group = (files.c.tenant_id == tenant_id, files.c.group_id == group_id, files.c.deleted_at.is_(None))
     return sa.select(files.c.id).where(*group)
 
@@ -176,8 +176,8 @@ def has_public(connection: Connection, cids: Sequence[str]) -> bool:
     return connection.execute(sa.select(files.c.id).where(files.c.cid.in_(cids), *public).limit(1)).first() is not None
 
 
-def public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """List the CIDs of public files after one, in the order of the database."""
+def list_public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """List the distinct CIDs of the public files of all tenants after one, as stored, in the order of the database."""
     public = (files.c.network == ContentNetwork.PUBLIC, files.c.deleted_at.is_(None))
     query = sa.select(files.c.cid).distinct().where(files.c.cid > after, *public).order_by(files.c.cid).limit(limit)
     return list(connection.execute(query).scalars())

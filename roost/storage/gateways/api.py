@@ -128,11 +128,8 @@ async def add_address(
     caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddAddressRequest, gateways: Service
 ) -> DataEnvelope[schemas.AccessControlRecord]:
     """Allow an address or a CIDR range."""
-    return DataEnvelope(
-        data=schemas.control_record(
-            await gateways.add_allowlist_entry(caller.tenant_id, gateway_id, AccessControlKind.ADDRESS, body.ip)
-        )
-    )
+    control = await gateways.add_allowlist_entry(caller.tenant_id, gateway_id, AccessControlKind.ADDRESS, body.ip)
+    return DataEnvelope(data=schemas.control_record(control))
 
 
 @router.post("/gateways/{id}/hosts")
@@ -140,11 +137,8 @@ async def add_host(
     caller: GatewaysWriter, gateway_id: GatewayId, body: schemas.AddHostRequest, gateways: Service
 ) -> DataEnvelope[schemas.AccessControlRecord]:
     """Allow pages of a host."""
-    return DataEnvelope(
-        data=schemas.control_record(
-            await gateways.add_allowlist_entry(caller.tenant_id, gateway_id, AccessControlKind.HOST, body.host)
-        )
-    )
+    control = await gateways.add_allowlist_entry(caller.tenant_id, gateway_id, AccessControlKind.HOST, body.host)
+    return DataEnvelope(data=schemas.control_record(control))
 
 
 @router.get("/gateways/{id}/custom_domain")

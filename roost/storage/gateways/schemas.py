@@ -145,11 +145,9 @@ def gateway_record(
         allowed_ip_addresses=of_kind[AccessControlKind.ADDRESS],
     )
     return GatewayRecord(
-        id=gateway.id,
-        domain=gateway.domain,
+        **vars(gateway),
         url=url,
         restrict=gateway.is_restricted,
-        created_at=gateway.created_at,
         settings=GatewaySettings(restriction_policies=policies),
         custom_domains=custom_domains,
     )

@@ -53,9 +53,8 @@ class StorageGatewayService:
         """Return a page of the tenant's gateways, oldest first, and their count; create the first on first use."""
 
         def look(connection: Connection) -> tuple[Sequence[StorageGateway], int]:
-            return store.list_gateways(connection, tenant_id, offset, limit), store.count_gateways(
-                connection, tenant_id
-            )
+            page = store.list_gateways(connection, tenant_id, offset, limit)
+            return page, store.count_gateways(connection, tenant_id)
 
         page, count = await self._db.read(look)
         if count == 0:

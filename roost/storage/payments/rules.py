@@ -40,7 +40,7 @@ def match_terms(payment: AnyPayment, terms: Sequence[PaymentTerms], resource_url
         raise PaymentRefused(
             "The payment is not for what is asked now: scheme, network, asset, amount or pay_to differ"
         )
-    transfer = payment.transfer
+    transfer = payment.payload.transfer
     matching = [one for one in accepted if one.pay_to.lower() == transfer.pay_to and one.amount == transfer.value]
     if not matching:
         raise PaymentRefused("The signed transfer is not of the amount that is asked, or to another address")

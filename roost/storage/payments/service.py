@@ -90,7 +90,7 @@ class PaymentService:
 
         Raises PaymentRefused, FacilitatorUnavailable, FacilitatorFailed.
         """
-        transfer = payment.transfer
+        transfer = payment.payload.transfer
         row = await self._db.read(lambda connection: store.find_payment(connection, transfer.payer, transfer.nonce))
         if row is not None:
             terms = self._resume_terms(offer, row, transfer)

@@ -142,14 +142,12 @@ def vectors_record(found: VectorizedFile) -> VectorsRecord:
 
 def _vector_match(match: ChunkMatch) -> VectorMatch:
     return VectorMatch(
+        **vars(match.chunk),
         file_id=match.file.id,
         cid=match.file.cid,
         name=match.file.metadata.name,
         network=match.file.network,
         score=round(match.score, _SCORE_DIGITS),
-        text=match.chunk.text,
-        begin=match.chunk.begin,
-        end=match.chunk.end,
     )
 
 

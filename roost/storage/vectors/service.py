@@ -150,10 +150,8 @@ class VectorService:
 
     def _search(self, connection: Connection, caller: Caller, group_id: str, vector: bytes, limit: int) -> QueryResult:
         get_searchable_group(connection, caller, group_id)
-        files, model = (
-            select_group_files(caller.tenant_id, group_id),
-            (self._model.model_id, len(vector) // NUMBER_BYTES),
-        )
+        files = select_group_files(caller.tenant_id, group_id)
+        model = (self._model.model_id, len(vector) // NUMBER_BYTES)
         near = self._index.find_nearest(connection, store.select_indexed(files, *model), vector, limit)
         named = files_by_id(connection, caller.tenant_id, list({one.file_id for one in near}))
         chunks = store.read_chunks(connection, near)

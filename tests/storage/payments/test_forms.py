@@ -26,7 +26,7 @@ def test_payment_of_each_version_is_parsed(version: int) -> None:
     payer = new_payer()
     transfer = sign_transfer(payer)
     payment = forms.parse_payment(encode(payment_json(transfer, version)))
-    assert (payment.x402_version, payment.transfer, payment.accepts(TERMS)) == (version, transfer, True)
+    assert (payment.x402_version, payment.payload.transfer, payment.accepts(TERMS)) == (version, transfer, True)
     assert payment.resource_url is None
     assert not payment.accepts(replace(TERMS, asset=replace(ASSET, network=PaymentNetwork(8453, "base"))))
 

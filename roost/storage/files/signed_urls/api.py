@@ -92,12 +92,9 @@ router = APIRouter(tags=["files"])
 async def create_upload_link(body: SignRequest, caller: FilesWriter, links: Service) -> DataEnvelope[str]:
     """Sign a URL for an upload, or with a `url` for the download of a private file."""
     if isinstance(body, SignDownloadRequest):
-        return DataEnvelope(
-            data=await links.sign_download(caller.tenant_id, body.url, body.validity_period(), body.method)
-        )
-    return DataEnvelope(
-        data=await links.sign_upload(body.grant(caller.tenant_id, ids.new_id()), body.validity_period())
-    )
+        return await create_download_link(body, caller, links)
+    grant = body.grant(caller.tenant_id, ids.new_id())
+    return DataEnvelope(data=await links.sign_upload(grant, body.validity_period()))
 
 
 @router.post("/v3/files/private/download_link")

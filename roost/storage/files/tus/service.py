@@ -209,9 +209,8 @@ class TusUploadService:
         try:
             file = await self._publish(transfer)
         except Problem as problem:
-            if problem.kind in _PERMANENT_ERRORS and not isinstance(
-                problem, BlobNotFound
-            ):  # the draft may be on another server
+            # Without its draft the upload is kept: the draft may be on another server.
+            if problem.kind in _PERMANENT_ERRORS and not isinstance(problem, BlobNotFound):
                 await self._remove(transfer.id)
             raise
         await self._db.write(lambda connection: store.mark_finished(connection, transfer.id, file.cid))

@@ -115,9 +115,8 @@ class UploadService:
         if not file.is_duplicate:
             return file
         await self._content.discard(pack_id)
-        return (
-            file if limits.file_id is None else new_file.to_file(limits.file_id)
-        )  # hides duplicates from the holder of a signed URL
+        # The holder of a signed URL does not learn that the tenant has the content already.
+        return file if limits.file_id is None else new_file.to_file(limits.file_id)
 
     def _size_limits(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
         """Return the limit of one upload and the remaining quota, which is checked again on publishing."""

@@ -1,7 +1,7 @@
 """Answer queries about the hits of a tenant's gateways, including those that this server still has in memory."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TypeVar
 
@@ -26,14 +26,12 @@ T = TypeVar("T")
 _EXPIRE_BATCH = 1000
 
 
+@dataclass(frozen=True)
 class AnalyticsService:
-    def __init__(
-        self, db: Database, gateways: StorageGatewayService, counter: GatewayHitCounter, retention_days: int
-    ) -> None:
-        self._db = db
-        self._gateways = gateways
-        self._counter = counter
-        self._retention_days = retention_days
+    _db: Database
+    _gateways: StorageGatewayService
+    _counter: GatewayHitCounter
+    _retention_days: int
 
     async def list_top_values(
         self, tenant_id: str, query: AnalyticsQuery, dimension: AnalyticsDimension
