@@ -11,13 +11,7 @@ from roost.identity.authenticator import AgentId, OrgReader, OrgWriter, VectorsR
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import PAGE_DEFAULT, PAGE_LIMIT
 from roost.storage.vectors.grants import VectorGrantService
-from roost.storage.vectors.model import (
-    MATCHES_LIMIT,
-    QUERY_CHARACTERS,
-    ChunkMatch,
-    VectorizedFile,
-    VectorState,
-)
+from roost.storage.vectors.model import MATCHES_LIMIT, QUERY_CHARACTERS, ChunkMatch, VectorizedFile, VectorState
 from roost.storage.vectors.service import VectorService
 from roost.web.schemas import DataEnvelope, Moment, StorageSchema, Text, describe_body
 from roost.web.service_registry import provide_service
@@ -220,8 +214,7 @@ async def list_vectorized_files(
 
 
 @router.post(
-    "/groups/{id}/query",
-    openapi_extra=describe_body("application/json", QueryVectorsRequest.model_json_schema()),
+    "/groups/{id}/query", openapi_extra=describe_body("application/json", QueryVectorsRequest.model_json_schema())
 )
 async def query_vectors(
     caller: VectorsReader, group_id: VectorGroupId, query: VectorQuery, vectors: Service

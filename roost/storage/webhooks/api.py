@@ -167,10 +167,7 @@ async def rotate_secret(caller: OrgWriter, webhook_id: WebhookId, webhooks: Serv
 
 @router.get("/{id:uuid}/deliveries")
 async def list_deliveries(
-    caller: OrgReader,
-    webhook_id: WebhookId,
-    parameters: Annotated[DeliveryListParameters, Query()],
-    webhooks: Service,
+    caller: OrgReader, webhook_id: WebhookId, parameters: Annotated[DeliveryListParameters, Query()], webhooks: Service
 ) -> DataEnvelope[DeliveryList]:
     """List a webhook's deliveries of the last 7 days with their outcomes, newest first."""
     page, token = await webhooks.list_deliveries(

@@ -153,10 +153,7 @@ async def get_payment_instruction(
 
 @router.patch("/{id}")
 async def update_payment_instruction(
-    caller: FilesWriter,
-    instruction_id: InstructionId,
-    body: UpdatePaymentInstructionRequest,
-    instructions: Service,
+    caller: FilesWriter, instruction_id: InstructionId, body: UpdatePaymentInstructionRequest, instructions: Service
 ) -> DataEnvelope[PaymentInstructionRecord]:
     """Change a payment instruction, also for CIDs that it is attached to, and raise its version."""
     updated = await instructions.update(caller.tenant_id, instruction_id, read_update(body))
