@@ -26,8 +26,7 @@ from roost.storage.files.signatures.service import SignatureService
 from roost.storage.files.signed_urls.service import SignedUrlService
 from roost.storage.files.tus.service import TusUploadService
 from roost.storage.files.uploads.service import UploadService
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
-from roost.storage.gateways.analytics.service import AnalyticsService
+from roost.storage.gateways.analytics.service import AnalyticsService, GatewayHitCounter
 from roost.storage.gateways.custom_domains import GatewayDomainService
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
@@ -37,9 +36,8 @@ from roost.storage.payments.service import PaymentService
 from roost.storage.pins.announcements import Announcements
 from roost.storage.pins.retrieve import PinRetrieval
 from roost.storage.pins.service import PinService
-from roost.storage.vectors.grants import VectorGrantService
 from roost.storage.vectors.indexing import VectorIndexing
-from roost.storage.vectors.service import VectorService
+from roost.storage.vectors.service import VectorGrantService, VectorService
 from roost.storage.vectors.vector_index import open_vector_index
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService

@@ -40,9 +40,8 @@ from roost.storage.files.signatures.service import SignatureService
 from roost.storage.files.tus import store as transfers
 from roost.storage.files.tus.service import TusUploadService
 from roost.storage.files.uploads.service import UploadService
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.storage.gateways.analytics.model import AnalyticsQuery
-from roost.storage.gateways.analytics.service import AnalyticsService
+from roost.storage.gateways.analytics.service import AnalyticsService, GatewayHitCounter
 from roost.storage.gateways.model import GatewayDomainTaken, Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService

@@ -26,7 +26,6 @@ from roost.storage.files.model import (
 )
 from roost.storage.files.uploads.model import UploadMetadata
 from roost.storage.files.uploads.schemas import describe_form
-from roost.storage.gateways.swaps.model import HotSwap
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
 from roost.storage.pins.schemas import (
     HostNodes,
@@ -282,10 +281,6 @@ def pin_job_row(pin: Pin) -> LegacyPinJobRecord:
 
 def legacy_group(group: Group) -> LegacyGroupRecord:
     return LegacyGroupRecord(**vars(group), user_id=group.tenant_id)
-
-
-def legacy_swap(swap: HotSwap) -> LegacySwapRecord:
-    return LegacySwapRecord(mapped_cid=swap.mapped_cid, created_at=swap.created_at)
 
 
 def pin_list_row(file: File) -> PinListRow:

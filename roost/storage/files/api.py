@@ -24,7 +24,7 @@ async def get_file(
     caller: FilesReader, file_id: FileId, files: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.FileItem]:
     """Return a file."""
-    return DataEnvelope(data=schemas.file_item(await files.get(caller.tenant_id, network, str(file_id))))
+    return DataEnvelope(data=schemas.FileItem.from_file(await files.get(caller.tenant_id, network, str(file_id))))
 
 
 @router.put("/{network}/{id:uuid}")
@@ -32,7 +32,8 @@ async def update_file(
     caller: FilesWriter, file_id: FileId, body: schemas.UpdateFileRequest, files: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.FileItem]:
     """Change name, keyvalues and expiry of a file."""
-    return DataEnvelope(data=schemas.file_item(await files.change(caller.tenant_id, network, str(file_id), body.apply)))
+    changed = await files.change(caller.tenant_id, network, str(file_id), body.apply)
+    return DataEnvelope(data=schemas.FileItem.from_file(changed))
 
 
 @router.delete("/{network}/{id:uuid}")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictInt
 
@@ -31,9 +31,8 @@ class FileFields(StorageSchema):
     expires_at: Moment | None
 
     @classmethod
-    def from_file(cls, file: File, **more: Any) -> Self:
-        """Build the record of a file. more: additional fields of the subclass."""
-        return cls(**{**vars(file), **vars(file.metadata), **more}, user_id=file.tenant_id)
+    def from_file(cls, file: File) -> Self:
+        return cls(**{**vars(file), **vars(file.metadata)}, user_id=file.tenant_id)
 
 
 _PAIR = re.compile(r"(?:keyvalues|metadata)\[(?!keyvalues\]|name\])(.+)\]")
@@ -113,9 +112,5 @@ class FileList(StorageSchema):
     next_page_token: str | None
 
 
-def file_item(file: File) -> FileItem:
-    return FileItem.from_file(file, updated_at=file.updated_at)
-
-
 def file_list(files: Sequence[File], token: str | None) -> FileList:
-    return FileList(files=[file_item(file) for file in files], next_page_token=token)
+    return FileList(files=[FileItem.from_file(file) for file in files], next_page_token=token)

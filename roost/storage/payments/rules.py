@@ -11,8 +11,7 @@ from datetime import datetime
 from roost.core.ethereum import keccak256
 from roost.core.payment_asset import PaymentAsset
 from roost.drivers.facilitator.contract import PaymentSettlement
-from roost.storage.files.signatures import ethereum
-from roost.storage.files.signatures.ethereum import InvalidSignature
+from roost.storage.files.signatures.model import InvalidSignature, is_signer, parse_signature
 from roost.storage.payments.forms import AnyPayment
 from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS, PaymentRefused, PaymentTerms, TransferAuthorization
 
@@ -76,10 +75,10 @@ def is_signed_by_payer(asset: PaymentAsset, transfer: TransferAuthorization) -> 
     if len(transfer.signature) != ACCOUNT_SIGNATURE_LENGTH:
         return True
     try:
-        signature = ethereum.parse_signature(f"0x{transfer.signature.hex()}")
+        signature = parse_signature(f"0x{transfer.signature.hex()}")
     except InvalidSignature:
         return False
-    return ethereum.is_signer(bytes.fromhex(transfer.payer[2:]), signature, [transfer_digest(asset, transfer)])
+    return is_signer(bytes.fromhex(transfer.payer[2:]), signature, [transfer_digest(asset, transfer)])
 
 
 def check_validity(transfer: TransferAuthorization, now: datetime) -> None:

@@ -10,9 +10,8 @@ from pydantic import Field, StrictInt, ValidationError, field_validator
 from roost.identity.authenticator import AgentId, OrgReader, OrgWriter, VectorsReader, VectorsWriter
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import PAGE_DEFAULT, PAGE_LIMIT
-from roost.storage.vectors.grants import VectorGrantService
 from roost.storage.vectors.model import MATCHES_LIMIT, QUERY_CHARACTERS, ChunkMatch, VectorizedFile, VectorState
-from roost.storage.vectors.service import VectorService
+from roost.storage.vectors.service import VectorGrantService, VectorService
 from roost.web.schemas import DataEnvelope, Moment, StorageSchema, Text, describe_body
 from roost.web.service_registry import provide_service
 

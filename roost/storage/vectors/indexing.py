@@ -5,17 +5,19 @@ An attempt begins from the start. Its segments are searched when all are stored,
 stores nothing and ends it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TypeVar
+
+from semantic_text_splitter import TextSplitter
 
 from roost import work
 from roost.core import clock, log
 from roost.core.db import Connection, Database
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
-from roost.drivers.embedding.contract import EmbeddingModel
+from roost.drivers.embedding.contract import CHUNK_CHARACTERS, EmbeddingModel
 from roost.drivers.text_extractor.contract import TextExtractor
 from roost.identity import tenants
 from roost.storage.content.model import ContentScope
@@ -32,15 +34,46 @@ from roost.storage.vectors.model import (
     VECTORIZE,
     DocumentWithoutText,
     TextChunk,
+    TooManyChunks,
     VectorizationPostponed,
     VectorQuotaExceeded,
     VectorsDeleted,
     VectorSegment,
     VectorState,
 )
-from roost.storage.vectors.text_splitting import split_text
 from roost.storage.vectors.vector_index import VectorIndex
 from roost.work import ClaimedOperation, Operation, OperationLimits, Settlement
+
+OVERLAP_CHARACTERS = 80
+"""Characters that a chunk may share with the one before it."""
+_BLOCK_CHARACTERS = 20_000
+"""The splitter takes quadratic time for long text without spaces, so it gets blocks of this size."""
+
+_splitter = TextSplitter(CHUNK_CHARACTERS, overlap=OVERLAP_CHARACTERS)
+
+
+def split_text(text: str, limit: int) -> Sequence[TextChunk]:
+    """Split a text; chunks have no space at their ends. Blocking, up to a second. Raises TooManyChunks."""
+    chunks: list[TextChunk] = []
+    for at, block in _split_blocks(text):
+        for begin, chunk in _splitter.chunk_indices(block):
+            chunks.append(TextChunk(at + begin, at + begin + len(chunk), chunk))
+        if len(chunks) > limit:
+            raise TooManyChunks(f"The text has more than {limit} chunks of at most {CHUNK_CHARACTERS} characters")
+    return chunks
+
+
+def _split_blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield blocks of the text with their offsets, each up to a line end, a space or the maximum size."""
+    at = 0
+    while at < len(text):
+        end = at + _BLOCK_CHARACTERS
+        if end < len(text):
+            half = at + _BLOCK_CHARACTERS // 2
+            end = max(text.rfind("\n", half, end), 0) or max(text.rfind(" ", half, end), 0) or end
+        yield at, text[at:end]
+        at = end
+
 
 RETRIES = 8
 """Attempts after the first one if drivers are away, over four minutes."""

@@ -14,7 +14,6 @@ from roost.storage.webhooks.model import (
     PAGE_DEFAULT,
     PAGE_LIMIT,
     DeliveryState,
-    Webhook,
     WebhookDelivery,
     WebhookWithNewSecret,
 )
@@ -100,10 +99,6 @@ class DeliveryList(StorageSchema):
     next_page_token: str | None
 
 
-def webhook_record(webhook: Webhook) -> WebhookRecord:
-    return WebhookRecord(**vars(webhook))
-
-
 def created_webhook_record(created: WebhookWithNewSecret) -> WebhookWithSecret:
     return WebhookWithSecret(**vars(created.webhook), secret=created.secret.reveal())
 
@@ -124,7 +119,7 @@ router = APIRouter(prefix="/v3/webhooks", tags=["webhooks"])
 async def list_webhooks(caller: OrgReader, webhooks: Service) -> DataEnvelope[WebhookList]:
     """List the tenant's webhooks, oldest first."""
     listed = await webhooks.list(caller.tenant_id)
-    return DataEnvelope(data=WebhookList(webhooks=[webhook_record(webhook) for webhook in listed]))
+    return DataEnvelope(data=WebhookList(webhooks=[WebhookRecord(**vars(webhook)) for webhook in listed]))
 
 
 @router.post("")
@@ -139,7 +134,7 @@ async def create_webhook(
 @router.get("/{id:uuid}")
 async def get_webhook(caller: OrgReader, webhook_id: WebhookId, webhooks: Service) -> DataEnvelope[WebhookRecord]:
     """Return a webhook, without its secret."""
-    return DataEnvelope(data=webhook_record(await webhooks.get(caller.tenant_id, str(webhook_id))))
+    return DataEnvelope(data=WebhookRecord(**vars(await webhooks.get(caller.tenant_id, str(webhook_id)))))
 
 
 @router.put("/{id:uuid}")
@@ -148,7 +143,7 @@ async def update_webhook(
 ) -> DataEnvelope[WebhookRecord]:
     """Change the given fields of a webhook. Enabling it resets its failures."""
     updated = await webhooks.update(caller.tenant_id, str(webhook_id), WebhookUpdate(**vars(body)))
-    return DataEnvelope(data=webhook_record(updated))
+    return DataEnvelope(data=WebhookRecord(**vars(updated)))
 
 
 @router.delete("/{id:uuid}")

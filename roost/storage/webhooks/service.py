@@ -19,10 +19,9 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.http_sender.contract import HttpSender
 from roost.identity import tenants
 from roost.storage.files.model import File, FileEvent
-from roost.storage.webhooks import message, store
+from roost.storage.webhooks import store
 from roost.storage.webhooks.model import (
     DELIVER,
-    PAGE_LIMIT,
     SECRET_BYTES,
     SECRET_OVERLAP,
     SECRETS_LIMIT,
@@ -36,6 +35,9 @@ from roost.storage.webhooks.model import (
     WebhookLimitReached,
     WebhookNotFound,
     WebhookWithNewSecret,
+    event_type,
+    file_event_body,
+    format_secret,
     normalize_events,
     operation_subject,
 )
@@ -59,12 +61,12 @@ class WebhookService:
 
     def add_file_event(self, connection: Connection, change: FileEvent, file: File, previous: File | None) -> None:
         """Add a file's event and its deliveries to the webhooks that accept it, in the caller's transaction."""
-        kind = message.event_type(change, file)
+        kind = event_type(change, file)
         receivers = [hook for hook in store.list_webhooks(connection, file.tenant_id) if hook.accepts(kind)]
         if not receivers:
             return
         now = clock.utc_now()
-        body = message.file_event_body(change, file, previous, now)
+        body = file_event_body(change, file, previous, now)
         event = WebhookEvent(ids.new_id(), file.tenant_id, kind, body, now)
         add_deliveries(connection, DELIVER, event, [new_delivery(webhook.id, event) for webhook in receivers])
 
@@ -144,7 +146,6 @@ class WebhookService:
     ) -> tuple[Sequence[WebhookDelivery], str | None]:
         """Return a page, newest first, and the token of the next page. Raises WebhookNotFound, InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
-        limit = min(max(limit, 1), PAGE_LIMIT)
 
         def read(connection: Connection) -> Sequence[WebhookDelivery]:
             get_webhook(connection, tenant_id, webhook_id)
@@ -175,7 +176,7 @@ class WebhookService:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
         envelope = self._sealer.seal(secret.reveal(), store.ASSOCIATED_DATA.format(webhook_id=webhook.id, id=secret_id))
         store.add_secret(connection, webhook.id, secret_id, envelope, at)
-        return WebhookWithNewSecret(webhook, message.format_secret(secret))
+        return WebhookWithNewSecret(webhook, format_secret(secret))
 
 
 def get_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:

@@ -25,7 +25,7 @@ from roost.storage.content.unixfs.profile import V1, ImportProfile
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.signatures.service import SignatureService
 from roost.storage.files.signed_urls.service import SignedUrlService
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics.service import GatewayHitCounter
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
 from roost.storage.payments.instructions.model import PaymentAssets

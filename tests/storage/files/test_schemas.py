@@ -148,7 +148,7 @@ def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
 
 
 def test_how_a_file_is_told() -> None:
-    assert schemas.file_item(FILE).model_dump(mode="json") == {
+    assert schemas.FileItem.from_file(FILE).model_dump(mode="json") == {
         "id": "i",
         "user_id": "t",
         "name": "n",

@@ -136,10 +136,6 @@ def pin_status(pin: Pin, delegates: Sequence[str]) -> PinStatus:
     )
 
 
-def pin_results(pins: Sequence[Pin], count: int, delegates: Sequence[str]) -> PinResults:
-    return PinResults(count=count, results=[pin_status(pin, delegates) for pin in pins])
-
-
 Service = Annotated[PinService, Depends(provide_service(PinService))]
 RequestId = Annotated[Text, Path(alias="requestid")]
 router = APIRouter(prefix="/psa/pins", tags=["pins"])
@@ -152,7 +148,9 @@ async def list_remote_pins(
     """List pins by CID, newest first."""
     page, count = await pins.list_slice(caller.tenant_id, parameters.to_query(), parameters.limit)
     delegates = await pins.list_delegates()
-    return await render_list(page, lambda: pin_results(page, count, delegates))
+    return await render_list(
+        page, lambda: PinResults(count=count, results=[pin_status(pin, delegates) for pin in page])
+    )
 
 
 @router.post("", status_code=status.HTTP_202_ACCEPTED)

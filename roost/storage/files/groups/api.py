@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool
 
 from roost.identity.authenticator import GroupsReader, GroupsWriter
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.groups.model import NAME_LIMIT, PAGE_DEFAULT, PAGE_LIMIT, Group, GroupFilter
+from roost.storage.files.groups.model import NAME_LIMIT, PAGE_DEFAULT, PAGE_LIMIT, GroupFilter
 from roost.storage.files.groups.service import GroupService
 from roost.web.schemas import DataEnvelope, Moment, StorageSchema, Text
 from roost.web.service_registry import provide_service
@@ -40,10 +40,6 @@ class GroupList(StorageSchema):
     next_page_token: str = ""
 
 
-def group_record(group: Group) -> GroupRecord:
-    return GroupRecord(**vars(group))
-
-
 Service = Annotated[GroupService, Depends(provide_service(GroupService))]
 _Limit = Annotated[int, Query(ge=1, le=PAGE_LIMIT)]
 _PageToken = Annotated[str | None, Query(alias="pageToken", max_length=200)]
@@ -58,7 +54,7 @@ async def create_group(
 ) -> DataEnvelope[GroupRecord]:
     """Create a group of files on one network."""
     group = await groups.create(caller.tenant_id, network, body.name, is_public=body.is_public)
-    return DataEnvelope(data=group_record(group))
+    return DataEnvelope(data=GroupRecord(**vars(group)))
 
 
 @router.get("/v3/groups/{network}")
@@ -73,9 +69,8 @@ async def list_groups(
 ) -> DataEnvelope[GroupList]:
     """List groups of one network, newest first; `name` is a part of the name."""
     page, next_token = await groups.list(caller.tenant_id, network, GroupFilter(name, public), token, limit)
-    return DataEnvelope(
-        data=GroupList(groups=[group_record(group) for group in page], next_page_token=next_token or "")
-    )
+    records = [GroupRecord(**vars(group)) for group in page]
+    return DataEnvelope(data=GroupList(groups=records, next_page_token=next_token or ""))
 
 
 @router.get("/v3/groups/{network}/{id}")
@@ -83,7 +78,7 @@ async def get_group(
     caller: GroupsReader, group_id: GroupId, groups: Service, network: ContentNetwork
 ) -> DataEnvelope[GroupRecord]:
     """Return a group."""
-    return DataEnvelope(data=group_record(await groups.get(caller.tenant_id, network, group_id)))
+    return DataEnvelope(data=GroupRecord(**vars(await groups.get(caller.tenant_id, network, group_id))))
 
 
 @router.put("/v3/groups/{network}/{id}")
@@ -92,7 +87,7 @@ async def update_group(
 ) -> DataEnvelope[GroupRecord]:
     """Change name and visibility of a group."""
     group = await groups.update(caller.tenant_id, network, group_id, body.name, is_public=body.is_public)
-    return DataEnvelope(data=group_record(group))
+    return DataEnvelope(data=GroupRecord(**vars(group)))
 
 
 @router.delete("/v3/groups/{network}/{id}")

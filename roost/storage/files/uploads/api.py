@@ -28,7 +28,7 @@ async def upload_file(
     async with uploads.begin(limits) as upload:
         fields = await receive_form(request.stream(), request.headers.get("content-type", ""), upload, FILES_LIMIT)
         file = await upload.finish(parse_upload_metadata(fields))
-    return DataEnvelope(data=schemas.uploaded_file(file))
+    return DataEnvelope(data=schemas.UploadedFileRecord.from_file(file))
 
 
 @router.post("/v3/files/{file_id:uuid}", responses={401: {}, 403: {}, 405: {}}, openapi_extra=schemas.UPLOAD_FORM)
@@ -41,7 +41,7 @@ async def upload_signed(
     async with uploads.begin(limits) as upload:
         fields = await receive_form(request.stream(), request.headers.get("content-type", ""), upload, FILES_LIMIT)
         file = await upload.finish(parse_upload_metadata(grant.merge_fields(fields)))
-    return DataEnvelope(data=schemas.uploaded_file(file))
+    return DataEnvelope(data=schemas.UploadedFileRecord.from_file(file))
 
 
 @router.get("/v3/files/limits")

@@ -134,7 +134,7 @@ def test_every_status_is_tried_above() -> None:
 
 
 def test_how_pins_are_told() -> None:
-    assert api.pin_results([PIN], 7, [ORIGIN]).model_dump(mode="json") == {
+    assert api.PinResults(count=7, results=[api.pin_status(PIN, [ORIGIN])]).model_dump(mode="json") == {
         "count": 7,
         "results": [
             {

@@ -16,7 +16,7 @@ GROUP = Group("g", "t", ContentNetwork.PUBLIC, "n", True, NOW, NOW)
 
 def test_the_record_of_a_group() -> None:
     record = {"id": "g", "name": "n", "is_public": True, "created_at": "2026-11-21T10:29:47.355000Z"}
-    assert api.group_record(GROUP).model_dump(mode="json") == record
+    assert api.GroupRecord(**vars(GROUP)).model_dump(mode="json") == record
 
 
 def test_defaults_of_requests() -> None:

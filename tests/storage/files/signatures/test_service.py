@@ -13,8 +13,12 @@ from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0
 from roost.storage.files.model import FileNotFound
 from roost.storage.files.service import FileService
-from roost.storage.files.signatures.ethereum import InvalidSignature
-from roost.storage.files.signatures.model import SignatureExists, SignatureMissing, format_milliseconds
+from roost.storage.files.signatures.model import (
+    InvalidSignature,
+    SignatureExists,
+    SignatureMissing,
+    format_milliseconds,
+)
 from roost.storage.files.signatures.service import SignatureService
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
 from tests.storage.storage_env import StorageEnv
