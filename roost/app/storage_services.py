@@ -17,8 +17,7 @@ from roost.http.storage_gateway.resolver import GatewayResolver
 from roost.identity.caller import Plan
 from roost.net.guarded_transport import check_url
 from roost.storage.compat.service import LegacyPinService
-from roost.storage.content.maintenance import MaintenanceTasks
-from roost.storage.content.service import ContentService
+from roost.storage.content.service import ContentService, MaintenanceTasks
 from roost.storage.files import damage
 from roost.storage.files.groups.service import GroupService
 from roost.storage.files.service import FileService

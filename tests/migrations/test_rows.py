@@ -46,7 +46,7 @@ from roost.storage.gateways.model import GatewayDomainTaken, Plugin, is_request_
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
 from roost.storage.payments.instructions.model import PaymentAssets, PaymentInstructionFilter, PaymentInstructionUpdate
-from roost.storage.payments.instructions.service import PaymentInstructionService
+from roost.storage.payments.instructions.service import PaymentInstructionService, find_for_content
 from roost.storage.payments.model import PaymentFilter, PaymentState
 from roost.storage.payments.service import PaymentService
 from roost.storage.pins import store as pins
@@ -248,12 +248,14 @@ async def test_payment_instructions_hold(upgraded: Database) -> None:
     assert [one.amount for one in page[0].payment_requirements] == ["10000", str(2**256 - 1)]
     assert page[0].payment_requirements[1].description == storage_rows.LONG_NAME
     for tenant, name in ((TENANT, "pi1"), (OTHER, "pi4")):
-        found = await instructions.find_for_content(tenant, Cid.parse(CID))
+        found = await upgraded.read(
+            lambda connection, owner=tenant: find_for_content(connection, owner, Cid.parse(CID))
+        )
         assert found is not None
         assert found.id == name
     assert (await instructions.update(TENANT, "pi1", PaymentInstructionUpdate(name="x"))).version == 2
     await files.delete(TENANT, PRIVATE, "f1")
-    assert await instructions.find_for_content(TENANT, Cid.parse(CID)) is None
+    assert await upgraded.read(lambda connection: find_for_content(connection, TENANT, Cid.parse(CID))) is None
 
 
 async def test_payments_of_old_rows_are_usable(upgraded: Database) -> None:

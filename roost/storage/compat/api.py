@@ -97,7 +97,8 @@ async def unpin_file(caller: FilesWriter, cid: Annotated[str, Path()], legacy: L
 @router.post("/pinning/pinByHash")
 async def pin_by_hash(caller: FilesWriter, body: schemas.PinByHashRequest, pins: Pins) -> schemas.PinByHashResponse:
     """Fetch a CID from the public network."""
-    return schemas.pin_by_hash_response(await pins.add(caller.tenant_id, body.to_pin_request()))
+    pin = await pins.add(caller.tenant_id, body.to_pin_request())
+    return schemas.PinByHashResponse(id=pin.id, ipfs_hash=pin.request.cid, status=pin.status, name=pin.request.name)
 
 
 @router.get("/pinning/pinJobs", response_model=schemas.LegacyPinJobList)

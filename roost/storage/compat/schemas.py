@@ -271,10 +271,6 @@ def pin_file_response(file: File) -> PinFileResponse:
     return PinFileResponse(**vars(file), **vars(file.metadata), **named)
 
 
-def pin_by_hash_response(pin: Pin) -> PinByHashResponse:
-    return PinByHashResponse(id=pin.id, ipfs_hash=pin.request.cid, status=pin.status, name=pin.request.name)
-
-
 def pin_job_row(pin: Pin) -> LegacyPinJobRecord:
     return LegacyPinJobRecord(**vars(pin_job_record(pin)), ipfs_pin_hash=pin.request.cid)
 

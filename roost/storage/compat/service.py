@@ -54,7 +54,10 @@ class JsonParserPool:
         Raises InvalidLegacyRequest, TooManyJsonPins.
         """
         if len(body) <= INLINE_LIMIT:
-            return _extract_inline(body, member, *others)
+            try:
+                return extract_json(body, member, *others)
+            except (ValueError, RecursionError):
+                raise InvalidLegacyRequest from None
         if self._waiting[tenant_id] >= self._limit:
             raise TooManyJsonPins(retry_after=1)
         self._waiting[tenant_id] += 1
@@ -68,13 +71,6 @@ class JsonParserPool:
         if not metadata or len(metadata) > _METADATA_LIMIT:
             raise InvalidLegacyRequest
         return json.loads(metadata), content
-
-
-def _extract_inline(body: bytes, member: str, *others: str) -> tuple[Sequence[object], bytes]:
-    try:
-        return extract_json(body, member, *others)
-    except (ValueError, RecursionError):
-        raise InvalidLegacyRequest from None
 
 
 class LegacyPinService:

@@ -1,14 +1,15 @@
-"""Receive content, add and release holders of packs, and sweep packs without one."""
+"""Receive content, add and release holders of packs, and sweep packs without one, also in the background."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from roost.core import clock, ids
+from roost.core import clock, ids, log
 from roost.core.db import Database
 from roost.core.db.database import DatabaseWriteFailed
+from roost.core.periodic import PeriodicTask
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
 from roost.storage.content import store
 from roost.storage.content.car_receiver import CarReceiver
@@ -22,7 +23,14 @@ from roost.storage.content.unixfs.cid import IDENTITY, Cid
 from roost.storage.content.unixfs.importer import DagTree
 from roost.storage.content.unixfs.profile import ImportProfile
 
+SWEEP_INTERVAL = timedelta(hours=1)
+EXPIRE_INTERVAL = timedelta(minutes=1)
+SCRUB_INTERVAL = timedelta(minutes=5)
+TOTALS_INTERVAL = timedelta(minutes=5)
+
 _BATCH_SIZE = 100
+
+_log = log.get_logger("content")
 
 
 class ContentService:
@@ -138,6 +146,38 @@ class ContentService:
         for key in unknown:
             await self._blobs.delete(key)
         return len(unknown)
+
+
+class MaintenanceTasks:
+    """The four periodic tasks of a content store; several servers of one database may all run them."""
+
+    def __init__(self, content: ContentService, expire: Callable[[], Awaitable[int]]) -> None:
+        """`expire` ends some expired rows and returns their number."""
+        self._content = content
+        self._expire = expire
+        self._tasks = [
+            PeriodicTask("content sweep", self._sweep, SWEEP_INTERVAL.total_seconds()),
+            PeriodicTask("content expire", self._expire_all, EXPIRE_INTERVAL.total_seconds()),
+            PeriodicTask("content scrub", content.scrubber.scrub_due, SCRUB_INTERVAL.total_seconds()),
+            PeriodicTask("content totals", content.refresh_totals, TOTALS_INTERVAL.total_seconds()),
+        ]
+
+    def start(self) -> None:
+        for task in self._tasks:
+            task.start()
+
+    async def stop(self) -> None:
+        """Idempotent. The next start does the rest of a run that was cancelled."""
+        for task in self._tasks:
+            await task.stop()
+
+    async def _sweep(self) -> None:
+        if count := await self._content.sweep():
+            _log.info("content.swept", objects=count)
+
+    async def _expire_all(self) -> None:
+        while await self._expire():
+            pass
 
 
 class _NullWriter(BlobWriter):

@@ -265,11 +265,6 @@ def find_file(connection: Connection, tenant_id: str, file_id: str) -> File | No
     return next((file for file in files if file is not None), None)
 
 
-def files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Mapping[str, File]:
-    """Return the tenant's files of these ids, on both networks, by id."""
-    return {file.id: file for file in store.list_files_by_id(connection, tenant_id, file_ids)}
-
-
 def find_file_cid(connection: Connection, tenant_id: str, file_id: str) -> str | None:
     """Return the CID of the tenant's file of that id, on either network."""
     file = find_file(connection, tenant_id, file_id)
@@ -282,4 +277,4 @@ def is_public(connection: Connection, cid: Cid) -> bool:
 
 
 # Other slices call these in their transactions; the store is private to this package.
-select_group_files, list_public_cids = store.select_group_files, store.list_public_cids
+files_by_id, select_group_files, list_public_cids = store.files_by_id, store.select_group_files, store.list_public_cids

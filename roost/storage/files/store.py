@@ -98,10 +98,10 @@ def files_of_holders(connection: Connection, holders: Sequence[str]) -> Sequence
     return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(holder_file_ids(holders))))]
 
 
-def list_files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Sequence[File]:
-    """List the tenant's files of these ids, on both networks."""
+def files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Mapping[str, File]:
+    """Return the tenant's files of these ids, on both networks, by id."""
     mine = (files.c.tenant_id == tenant_id, files.c.id.in_(file_ids), files.c.deleted_at.is_(None))
-    return [_file(row) for row in connection.execute(sa.select(files).where(*mine))]
+    return {row.id: _file(row) for row in connection.execute(sa.select(files).where(*mine))}
 
 
 def select_group_files(tenant_id: str, group_id: str) -> IdQuery:
@@ -184,7 +184,6 @@ def list_public_cids(connection: Connection, after: str, limit: int) -> Sequence
 
 
 def list_expired(connection: Connection, at: datetime, limit: int) -> Sequence[File]:
-    """List expired files."""
     query = sa.select(files).where(files.c.expires_at <= at, files.c.deleted_at.is_(None)).limit(limit)
     return [_file(row) for row in connection.execute(query)]
 

@@ -85,8 +85,8 @@ async def install_plugin(
     caller: GatewaysWriter, gateway_id: str, body: schemas.InstallPluginRequest, gateways: Service
 ) -> DataEnvelope[schemas.PluginInstallation]:
     """Install a plugin on a gateway."""
-    found = await gateways.install_plugin(caller.tenant_id, gateway_id, body.plugin_id)
-    return DataEnvelope(data=schemas.PluginInstallation(gateway_id=found.id, plugin_id=body.plugin_id))
+    await gateways.install_plugin(caller.tenant_id, gateway_id, body.plugin_id)
+    return DataEnvelope(data=schemas.PluginInstallation(gateway_id=gateway_id, plugin_id=body.plugin_id))
 
 
 @router.delete("/gateways/plugins/{gateway_id}/plugin/{plugin_id}")

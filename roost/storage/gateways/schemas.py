@@ -164,7 +164,6 @@ def list_installations(gateway: StorageGateway) -> Sequence[PluginInstallation]:
 
 
 def find_plugin_record(plugin_id: int) -> PluginRecord:
-    """Return a plugin. Raises PluginNotFound."""
     if plugin_id not in PLUGIN_RECORDS:
         raise PluginNotFound
     return PLUGIN_RECORDS[plugin_id]

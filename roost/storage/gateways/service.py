@@ -21,7 +21,6 @@ from roost.storage.gateways.model import (
     AccessControlNotFound,
     GatewayDomainTaken,
     GatewayLimitReached,
-    GatewayNotFound,
     Plugin,
     PluginNotFound,
     StorageGateway,
@@ -45,7 +44,7 @@ class StorageGatewayService:
         """Return the gateway of any tenant by name, cached for half a second. Raises GatewayNotFound."""
         if (known := self._cache.get(name)) is not None:
             return known
-        found = _require(await self._db.read(lambda connection: store.get_gateway_by_domain(connection, name)))
+        found = await self._db.read(lambda connection: store.get_gateway_by_domain(connection, name))
         self._cache.put(name, found)
         return found
 
@@ -64,7 +63,7 @@ class StorageGatewayService:
 
     async def get(self, tenant_id: str, gateway_id: str) -> StorageGateway:
         """Return a gateway. Raises GatewayNotFound."""
-        return await self._db.read(lambda connection: _get_gateway(connection, tenant_id, gateway_id))
+        return await self._db.read(lambda connection: store.get_gateway(connection, tenant_id, gateway_id))
 
     async def create(self, tenant_id: str, domain: str) -> StorageGateway:
         """Create a gateway. Raises InvalidGatewayDomain, GatewayDomainTaken, GatewayLimitReached."""
@@ -85,7 +84,7 @@ class StorageGatewayService:
         """Delete a gateway. Raises GatewayNotFound."""
 
         def remove(connection: Connection) -> None:
-            gateway = _get_gateway(connection, tenant_id, gateway_id)
+            gateway = store.get_gateway(connection, tenant_id, gateway_id)
             store.mark_deleted(connection, gateway.id, clock.utc_now())
             for listener in self.delete_listeners:
                 listener(connection, gateway)
@@ -126,15 +125,14 @@ class StorageGatewayService:
 
         await self._change(tenant_id, gateway_id, remove)
 
-    async def install_plugin(self, tenant_id: str, gateway_id: str, plugin_id: int) -> StorageGateway:
+    async def install_plugin(self, tenant_id: str, gateway_id: str, plugin_id: int) -> None:
         """Install a plugin. Idempotent. Raises GatewayNotFound, PluginNotFound."""
         plugin = _parse_plugin(plugin_id)
 
-        def add(connection: Connection, gateway: StorageGateway) -> StorageGateway:
+        def add(connection: Connection, gateway: StorageGateway) -> None:
             store.insert_plugin(connection, gateway.id, plugin, clock.utc_now())
-            return gateway
 
-        return await self._change(tenant_id, gateway_id, add)
+        await self._change(tenant_id, gateway_id, add)
 
     async def uninstall_plugin(self, tenant_id: str, gateway_id: str, plugin_id: int) -> None:
         """Uninstall a plugin. Raises GatewayNotFound, PluginNotFound."""
@@ -164,7 +162,7 @@ class StorageGatewayService:
 
         def run(connection: Connection) -> T:
             tenants.lock_tenant(connection, tenant_id)
-            return act(connection, _get_gateway(connection, tenant_id, gateway_id))
+            return act(connection, store.get_gateway(connection, tenant_id, gateway_id))
 
         try:
             return await self._db.write(run)
@@ -180,16 +178,6 @@ def _create_first(connection: Connection, tenant_id: str) -> None:
     tenants.lock_tenant(connection, tenant_id)
     if store.count_gateways(connection, tenant_id, deleted=True) == 0:
         store.insert_gateway(connection, StorageGateway(ids.new_id(), tenant_id, ids.new_host_label(), clock.utc_now()))
-
-
-def _get_gateway(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway:
-    return _require(store.get_gateway(connection, tenant_id, gateway_id))
-
-
-def _require(gateway: StorageGateway | None) -> StorageGateway:
-    if gateway is None:
-        raise GatewayNotFound
-    return gateway
 
 
 def _parse_plugin(number: int) -> Plugin:

@@ -190,7 +190,6 @@ def _check_hosts(request: PinRequest) -> None:
 
 
 def _delete_pins_of_file(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:
-    """Delete the pins of a deleted file."""
     if change is FileEvent.DELETED:
         store.delete_pins_of_file(connection, file.id)
 

@@ -62,7 +62,6 @@ def get_oldest_pin(connection: Connection, tenant_id: str, status: PinState) -> 
 
 
 def get_latest_creation(connection: Connection, tenant_id: str) -> datetime | None:
-    """Return the creation time of the tenant's newest pin."""
     return connection.execute(sa.select(sa.func.max(_p.created_at)).where(_p.tenant_id == tenant_id)).scalar()
 
 

@@ -90,7 +90,6 @@ def find_file_vectors(connection: Connection, file_id: str, *, lock: bool = Fals
 
 
 def list_file_vectors(connection: Connection, file_ids: Sequence[str]) -> Mapping[str, FileVectors]:
-    """Return the rows of these files by file id."""
     rows = connection.execute(sa.select(file_vectors).where(_v.file_id.in_(file_ids)))
     return {row.file_id: _file_vectors(row) for row in rows}
 

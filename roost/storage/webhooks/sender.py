@@ -32,7 +32,7 @@ from roost.storage.webhooks.model import (
     operation_subject,
     test_event_body,
 )
-from roost.storage.webhooks.service import add_deliveries, get_webhook, new_delivery
+from roost.storage.webhooks.service import add_deliveries, new_delivery
 from roost.work import ClaimedOperation, Operation, OperationState, Settlement
 
 RETRIES: Final = 10_000
@@ -109,7 +109,7 @@ class WebhookSender:
 
 def _add_test_delivery(connection: Connection, tenant_id: str, webhook_id: str) -> WebhookDelivery:
     """Add a test delivery with a single attempt. Raises WebhookNotFound, WebhookQueueFull."""
-    webhook, now = get_webhook(connection, tenant_id, webhook_id, lock=True), clock.utc_now()
+    webhook, now = store.get_webhook(connection, tenant_id, webhook_id, lock=True), clock.utc_now()
     subject = operation_subject(webhook_id)
     count = work.count_operations(connection, DELIVER, subject, OperationState.RUNNING)
     count += work.count_operations(connection, SEND_TEST, subject, OperationState.PENDING, OperationState.RUNNING)

@@ -33,7 +33,6 @@ from roost.storage.webhooks.model import (
     WebhookDelivery,
     WebhookEvent,
     WebhookLimitReached,
-    WebhookNotFound,
     WebhookWithNewSecret,
     event_type,
     file_event_body,
@@ -76,7 +75,7 @@ class WebhookService:
 
     async def get(self, tenant_id: str, webhook_id: str) -> Webhook:
         """Return one webhook. Raises WebhookNotFound."""
-        return await self._db.read(lambda connection: get_webhook(connection, tenant_id, webhook_id))
+        return await self._db.read(lambda connection: store.get_webhook(connection, tenant_id, webhook_id))
 
     async def create(self, tenant_id: str, url: str, update: WebhookUpdate) -> WebhookWithNewSecret:
         """Create a webhook. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
@@ -109,7 +108,7 @@ class WebhookService:
 
         def change(connection: Connection) -> Webhook:
             tenants.lock_tenant(connection, tenant_id)
-            old = get_webhook(connection, tenant_id, webhook_id, lock=True)
+            old = store.get_webhook(connection, tenant_id, webhook_id, lock=True)
             new = replace(old, **changes, updated_at=clock.utc_now())
             if update.enabled is not None:
                 new = replace(new, disabled_reason=None, failing_since=None)
@@ -125,7 +124,7 @@ class WebhookService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            store.mark_deleted(connection, get_webhook(connection, tenant_id, webhook_id).id, clock.utc_now())
+            store.mark_deleted(connection, store.get_webhook(connection, tenant_id, webhook_id).id, clock.utc_now())
             work.discard_waiting(connection, operation_subject(webhook_id))
 
         await self._db.write(remove)
@@ -135,7 +134,7 @@ class WebhookService:
 
         def rotate(connection: Connection) -> WebhookWithNewSecret:
             tenants.lock_tenant(connection, tenant_id)
-            webhook, now = get_webhook(connection, tenant_id, webhook_id), clock.utc_now()
+            webhook, now = store.get_webhook(connection, tenant_id, webhook_id), clock.utc_now()
             store.retire_secrets(connection, webhook_id, now, now + SECRET_OVERLAP, SECRETS_LIMIT - 1)
             return self._add_secret(connection, webhook, now)
 
@@ -148,7 +147,7 @@ class WebhookService:
         after = PageCursor.parse(token) if token else None
 
         def read(connection: Connection) -> Sequence[WebhookDelivery]:
-            get_webhook(connection, tenant_id, webhook_id)
+            store.get_webhook(connection, tenant_id, webhook_id)
             return store.list_deliveries(connection, webhook_id, state, after, limit + 1)
 
         return page_cursor.split_page(await self._db.read(read), limit)
@@ -160,7 +159,7 @@ class WebhookService:
         """
 
         def restart(connection: Connection) -> WebhookDelivery:
-            get_webhook(connection, tenant_id, webhook_id)
+            store.get_webhook(connection, tenant_id, webhook_id)
             delivery = store.find_delivery(connection, webhook_id, delivery_id)
             if delivery is None:
                 raise DeliveryNotFound
@@ -177,14 +176,6 @@ class WebhookService:
         envelope = self._sealer.seal(secret.reveal(), store.ASSOCIATED_DATA.format(webhook_id=webhook.id, id=secret_id))
         store.add_secret(connection, webhook.id, secret_id, envelope, at)
         return WebhookWithNewSecret(webhook, format_secret(secret))
-
-
-def get_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
-    """Return a webhook of a tenant. Raises WebhookNotFound."""
-    webhook = store.find_webhook(connection, tenant_id, webhook_id, lock=lock)
-    if webhook is None:
-        raise WebhookNotFound
-    return webhook
 
 
 def add_deliveries(connection: Connection, kind: str, event: WebhookEvent, added: Sequence[WebhookDelivery]) -> None:

@@ -19,6 +19,7 @@ from roost.storage.webhooks.model import (
     Webhook,
     WebhookDelivery,
     WebhookEvent,
+    WebhookNotFound,
 )
 
 ASSOCIATED_DATA = "webhook_secrets/{webhook_id}/{id}"
@@ -99,10 +100,13 @@ def update_webhook(connection: Connection, webhook: Webhook) -> None:
     connection.execute(webhooks.update().where(webhooks.c.id == webhook.id).values(values))
 
 
-def find_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
-    """Return a webhook; with `lock`, other transactions cannot change it before this one ends."""
+def get_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
+    """Return a webhook; with `lock`, no other transaction changes it before this one ends. Raises WebhookNotFound."""
     query = _existing_webhooks(tenant_id).where(webhooks.c.id == webhook_id)
-    return read_one(connection, query.with_for_update() if lock else query, _webhook)
+    webhook = read_one(connection, query.with_for_update() if lock else query, _webhook)
+    if webhook is None:
+        raise WebhookNotFound
+    return webhook
 
 
 def list_webhooks(connection: Connection, tenant_id: str) -> Sequence[Webhook]:

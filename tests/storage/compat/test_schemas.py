@@ -284,7 +284,9 @@ def test_pin_jobs_that_are_refused(query: dict[str, str]) -> None:
 
 
 def test_responses_about_pins_by_hash() -> None:
-    assert schemas.pin_by_hash_response(PIN).model_dump(mode="json", by_alias=True) == {
+    assert schemas.PinByHashResponse(id="p", ipfs_hash=OLD, status=PinState.SEARCHING, name="n").model_dump(
+        mode="json", by_alias=True
+    ) == {
         "id": "p",
         "ipfsHash": OLD,
         "status": "searching",

@@ -70,11 +70,8 @@ class SignUploadRequest(_ValidityFields):
 
 
 def _request_kind(body: Any) -> str:
-    return (
-        "download"
-        if isinstance(body, SignDownloadRequest) or (isinstance(body, Mapping) and "url" in body)
-        else "upload"
-    )
+    is_download = isinstance(body, SignDownloadRequest) or (isinstance(body, Mapping) and "url" in body)
+    return "download" if is_download else "upload"
 
 
 SignRequest = Annotated[

@@ -27,7 +27,6 @@ from roost.storage.payments.instructions.model import (
     PaymentInstruction,
     PaymentInstructionFilter,
     PaymentInstructionInUse,
-    PaymentInstructionNotFound,
     PaymentInstructionUpdate,
     PaymentRequirement,
     check_requirements,
@@ -53,11 +52,7 @@ class PaymentInstructionService:
 
     async def get(self, tenant_id: str, instruction_id: str) -> PaymentInstruction:
         """Return an instruction. Raises PaymentInstructionNotFound."""
-        return await self._db.read(lambda connection: _get_instruction(connection, tenant_id, instruction_id))
-
-    async def find_for_content(self, tenant_id: str, cid: Cid) -> PaymentInstruction | None:
-        """Return the instruction that must be paid for a private CID of the tenant, in any spelling."""
-        return await self._db.read(lambda connection: find_for_content(connection, tenant_id, cid))
+        return await self._db.read(lambda connection: store.get_instruction(connection, tenant_id, instruction_id))
 
     async def list(
         self, tenant_id: str, wanted: PaymentInstructionFilter, token: str | None, limit: int
@@ -86,7 +81,7 @@ class PaymentInstructionService:
 
         def change(connection: Connection) -> PaymentInstruction:
             tenants.lock_tenant(connection, tenant_id)
-            old = _get_instruction(connection, tenant_id, instruction_id)
+            old = store.get_instruction(connection, tenant_id, instruction_id)
             new = replace(old, **changes, version=old.version + 1, updated_at=clock.utc_now())
             store.update_instruction(connection, new)
             return new
@@ -98,7 +93,7 @@ class PaymentInstructionService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             if store.list_attachments(connection, instruction_id, None, 1):
                 raise PaymentInstructionInUse
             store.mark_deleted(connection, instruction_id, clock.utc_now())
@@ -115,7 +110,7 @@ class PaymentInstructionService:
         after = PageCursor.parse(token) if token else None
 
         def read(connection: Connection) -> Sequence[CidAttachment]:
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             return store.list_attachments(connection, instruction_id, after, limit + 1)
 
         return page_cursor.split_page(await self._db.read(read), limit)
@@ -129,7 +124,7 @@ class PaymentInstructionService:
 
         def attach(connection: Connection) -> CidAttachment:
             tenants.lock_tenant(connection, tenant_id)
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             file = get_file(connection, tenant_id, ContentNetwork.PRIVATE, parsed)
             key = str(parsed.v1())
             present = store.find_attachment(connection, tenant_id, key)
@@ -149,7 +144,7 @@ class PaymentInstructionService:
 
         def detach(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             present = store.find_attachment(connection, tenant_id, key)
             if present is None or present.instruction_id != instruction_id:
                 raise CidNotAttached
@@ -170,10 +165,3 @@ def _detach_deleted_file(connection: Connection, change: FileEvent, file: File, 
     cid = Cid.parse(file.cid)
     if find_by_cid(connection, file.tenant_id, file.network, cid) is None:
         store.delete_attachment(connection, file.tenant_id, str(cid.v1()))
-
-
-def _get_instruction(connection: Connection, tenant_id: str, instruction_id: str) -> PaymentInstruction:
-    instruction = store.find_instruction(connection, tenant_id, instruction_id)
-    if instruction is None:
-        raise PaymentInstructionNotFound
-    return instruction

@@ -13,6 +13,7 @@ from roost.storage.payments.instructions.model import (
     CidAttachment,
     PaymentInstruction,
     PaymentInstructionFilter,
+    PaymentInstructionNotFound,
     PaymentRequirement,
 )
 
@@ -49,9 +50,13 @@ def insert_instruction(connection: Connection, instruction: PaymentInstruction) 
     connection.execute(instructions.insert().values(_values(instruction)))
 
 
-def find_instruction(connection: Connection, tenant_id: str, instruction_id: str) -> PaymentInstruction | None:
+def get_instruction(connection: Connection, tenant_id: str, instruction_id: str) -> PaymentInstruction:
+    """Return an instruction. Raises PaymentInstructionNotFound."""
     query = _instructions_of(tenant_id).where(instructions.c.id == instruction_id)
-    return read_one(connection, query, _instruction)
+    instruction = read_one(connection, query, _instruction)
+    if instruction is None:
+        raise PaymentInstructionNotFound
+    return instruction
 
 
 def find_by_cid(connection: Connection, tenant_id: str, cid: str) -> PaymentInstruction | None:
