@@ -126,7 +126,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/vectors/*.py": "tests/contract/test_vectors.py",
     "roost/storage/vectors/store.py": "tests/storage/vectors/test_vector_index.py",
     "roost/migrations/versions/0039_vectors.py": "tests/migrations/test_match.py",
-    "roost/storage/files/groups/api.py": "tests/contract/test_storage_groups.py",
     "roost/storage/payments/instructions/api.py": "tests/contract/test_payment_instructions.py",
     "roost/storage/payments/instructions/store.py": "tests/storage/payments/instructions/test_service.py",
     "roost/storage/gateways/analytics/*.py": "tests/contract/test_analytics.py",
