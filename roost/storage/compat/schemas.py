@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
+from roost.storage.compat.json_extractor import reject_constant
 from roost.storage.compat.service import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
@@ -164,11 +165,8 @@ class HashMetadataRequest(StorageSchema):
     def apply(self, metadata: FileMetadata) -> FileMetadata:
         """Validate the metadata. Raises InvalidFileMetadata."""
         name = metadata.name if self.name is None else metadata_parsing.parse_name(self.name)
-        return replace(
-            metadata,
-            name=name,
-            keyvalues=metadata_parsing.parse_keyvalues({**metadata.keyvalues, **(self.keyvalues or {})}),
-        )
+        keyvalues = metadata_parsing.parse_keyvalues({**metadata.keyvalues, **(self.keyvalues or {})})
+        return replace(metadata, name=name, keyvalues=keyvalues)
 
 
 class PinByHashMetadata(StorageSchema):
@@ -290,17 +288,6 @@ def pin_list_row(file: File) -> PinListRow:
     )
 
 
-def _parse_object(text: str, field: str) -> Mapping[str, Any]:
-    """Parse a JSON object. Raises InvalidLegacyRequest."""
-    try:
-        value = json.loads(text, parse_constant=_reject_constant)
-    except ValueError:
-        raise InvalidLegacyRequest(detail=f"{field}: must be JSON") from None
-    if not isinstance(value, dict):
-        raise InvalidLegacyRequest(detail=f"{field}: must be a JSON object")
-    return cast("Mapping[str, Any]", value)
-
-
 def upload_metadata(metadata: object, options: object) -> UploadMetadata:
     """Parse `pinataMetadata` and `pinataOptions`, objects or JSON. Raises InvalidLegacyRequest, InvalidFileMetadata."""
     fields = _as_object(metadata, "pinataMetadata")
@@ -359,12 +346,13 @@ def _as_object(value: object, field: str) -> Mapping[str, Any]:
     """Return an object, given as such or as JSON. Raises InvalidLegacyRequest."""
     if value is None or value == "":
         return {}
+    kind = "an object"
     if isinstance(value, str):
-        return _parse_object(value, field)
+        kind = "a JSON object"
+        try:
+            value = json.loads(value, parse_constant=reject_constant)
+        except ValueError:
+            raise InvalidLegacyRequest(detail=f"{field}: must be JSON") from None
     if not isinstance(value, dict):
-        raise InvalidLegacyRequest(detail=f"{field}: must be an object")
+        raise InvalidLegacyRequest(detail=f"{field}: must be {kind}")
     return cast("Mapping[str, Any]", value)
-
-
-def _reject_constant(_: str) -> None:
-    raise ValueError

@@ -42,6 +42,8 @@ _METADATA_LIMIT = 256 * 1024
 
 
 class JsonParserPool:
+    """Parser of JSON uploads: small bodies in this process, large ones in a bounded pool of worker processes."""
+
     def __init__(self, waiting: int = 16) -> None:
         """Limit the number of large bodies of each tenant, parsed or queued, to `waiting`."""
         self._workers = asyncio.Semaphore(_PROCESSES)

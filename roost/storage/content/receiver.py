@@ -4,7 +4,7 @@ The pack is an object of the blob store before the transaction makes it content,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -76,7 +76,8 @@ class ContentReceiver(PackReceiver):
         self._small_files: list[bytes | memoryview] = []
         self._small_bytes = 0
         self._nodes: list[BlockRow] = []
-        self._trees: list[TreeRow] = []
+        self.files: list[TreeRow] = []
+        """The finished files, in order."""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write the next bytes of the current file. Raises BlobStoreFailed."""
@@ -147,18 +148,13 @@ class ContentReceiver(PackReceiver):
         self._add_nodes(tree.nodes)
         return tree
 
-    @property
-    def files(self) -> Sequence[TreeRow]:
-        """The finished files, in order."""
-        return self._trees
-
     async def commit_blob(self) -> None:
         await self._flush_small_files()
         await super().commit_blob()
 
     def publish_pack(self, connection: Connection) -> None:
         pack = Pack(self.pack_id, self.size, clock.utc_now())
-        store.add_pack(connection, pack, self._block_rows(), self._trees)
+        store.add_pack(connection, pack, self._block_rows(), self.files)
 
     async def _flush_small_files(self) -> None:
         if self._small_files:
@@ -170,7 +166,7 @@ class ContentReceiver(PackReceiver):
         self._small_bytes += len(content)
 
     def _add_tree(self, tree: DagTree) -> None:
-        self._trees.append(TreeRow(tree.cid, self._profile.name, self._file_offset, tree.size, tree.leaves))
+        self.files.append(TreeRow(tree.cid, self._profile.name, self._file_offset, tree.size, tree.leaves))
         self._add_nodes(tree.nodes)
         self._file_offset = self.size
 
@@ -181,7 +177,7 @@ class ContentReceiver(PackReceiver):
         """Yield the row of every block; lazily, because a large file has many."""
         chunk = self._profile.chunk
         codec, where = (RAW, BlockLocation.SLICE) if self._profile.raw else (DAG_PB, BlockLocation.FRAMED)
-        for file in self._trees:
+        for file in self.files:
             for at in range(0, len(file.leaves), DIGEST):
                 cid = Cid(self._profile.version, codec, SHA2_256, file.leaves[at : at + DIGEST])
                 begin = at // DIGEST * chunk

@@ -1,6 +1,6 @@
 """Add, find, list, update and delete files. A file holds its pack until it is deleted."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -28,12 +28,41 @@ from roost.storage.files.model import (
     holder_of,
 )
 
+_EXPIRE_BATCH = 200
+_NAME_BATCH = 500
+_DAMAGE_BATCH = 500
+_SHORT_PAGE = 50
+"""Files of a page that the event loop reads itself, in about a millisecond."""
+
 Capacities = Mapping[Plan, int | None]
 """Bytes that a tenant may store; None is unlimited."""
 UNLIMITED: Capacities = dict.fromkeys(Plan)
 
+FileListener = Callable[[Connection, FileEvent, File, File | None], None]
+"""Called in the transaction of a change with the file, and for an update with the previous file."""
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """Received content before it becomes a file."""
+
+    tenant_id: str
+    network: ContentNetwork
+    cid: str
+    size: int
+    mime_type: str
+    metadata: FileMetadata
+    number_of_files: int = 1
+
+    def to_file(self, file_id: str) -> File:
+        """Build the file for content that the tenant does not have yet."""
+        now = clock.utc_now()
+        return File(id=file_id, **vars(self), created_at=now, updated_at=now)
+
 
 class StorageQuota:
+    """Quota of a tenant by its plan: bytes of stored content on both networks."""
+
     def __init__(self, db: Database, capacities: Capacities) -> None:
         self._db = db
         self._capacities = capacities
@@ -57,33 +86,6 @@ class StorageQuota:
         remaining = self.remaining_bytes(connection, tenant)
         if remaining is not None and more > remaining:
             raise StorageQuotaExceeded
-
-
-_EXPIRE_BATCH = 200
-_NAME_BATCH = 500
-_SHORT_PAGE = 50
-"""Files of a page that the event loop reads itself, in about a millisecond."""
-
-FileListener = Callable[[Connection, FileEvent, File, File | None], None]
-"""Called in the transaction of a change with the file, and for an update with the previous file."""
-
-
-@dataclass(frozen=True)
-class NewFile:
-    """Received content before it becomes a file."""
-
-    tenant_id: str
-    network: ContentNetwork
-    cid: str
-    size: int
-    mime_type: str
-    metadata: FileMetadata
-    number_of_files: int = 1
-
-    def to_file(self, file_id: str) -> File:
-        """Build the file for content that the tenant does not have yet."""
-        now = clock.utc_now()
-        return File(id=file_id, **vars(self), created_at=now, updated_at=now)
 
 
 class FileService:
@@ -276,5 +278,33 @@ def is_public(connection: Connection, cid: Cid) -> bool:
     return store.has_public(connection, [str(one) for one in cid.spellings()])
 
 
+async def damaged_content(db: Database) -> AsyncGenerator[File | str]:
+    """Yield what holds content that is known to be damaged: files of all tenants, and names of other holders."""
+    after = ""
+    while holders := await db.read(
+        lambda connection, after=after: content.holders_of_damaged(connection, after, _DAMAGE_BATCH)
+    ):
+        after = holders[-1]
+        found = await db.read(lambda connection, holders=holders: store.files_of_holders(connection, holders))
+        files = {holder_of(file.id): file for file in found}
+        for holder in dict.fromkeys(holders):
+            yield files.get(holder, holder)
+
+
+def is_damaged(connection: Connection, file: File) -> bool:
+    """Return whether the content of a file is known to be damaged."""
+    return content.is_damaged(connection, holder_of(file.id))
+
+
+def describe_holders(connection: Connection, holders: Sequence[str]) -> Sequence[str]:
+    """Describe holders of content for an operator."""
+    files = {holder_of(file.id): file for file in store.files_of_holders(connection, holders)}
+    return [_describe_file(files[holder]) if holder in files else holder for holder in holders]
+
+
 # Other slices call these in their transactions; the store is private to this package.
 files_by_id, select_group_files, list_public_cids = store.files_by_id, store.select_group_files, store.list_public_cids
+
+
+def _describe_file(file: File) -> str:
+    return f"file {file.id} {file.metadata.name!r} {file.cid} ({file.network}) of tenant {file.tenant_id}"

@@ -22,9 +22,6 @@ class PaymentParameters(StorageSchema):
     limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_DEFAULT
     page_token: Annotated[str | None, Field(alias="pageToken", max_length=200)] = None
 
-    def to_filter(self) -> PaymentFilter:
-        return PaymentFilter(self.instruction, self.cid, self.state)
-
 
 class PaymentRecord(StorageSchema):
     """A payment. amount: in the smallest units of the asset. reason: why it is refused or unknown."""
@@ -89,8 +86,8 @@ async def list_payments(
     caller: FilesReader, parameters: Annotated[PaymentParameters, Query()], payments: Service
 ) -> DataEnvelope[PaymentList]:
     """List payments for your private files, newest first."""
-    wanted, token = parameters.to_filter(), parameters.page_token
-    page, following = await payments.list(caller.tenant_id, wanted, token, parameters.limit)
+    wanted = PaymentFilter(parameters.instruction, parameters.cid, parameters.state)
+    page, following = await payments.list(caller.tenant_id, wanted, parameters.page_token, parameters.limit)
     records = [_payment_record(payment) for payment in page]
     return DataEnvelope(data=PaymentList(payments=records, next_page_token=following or ""))
 

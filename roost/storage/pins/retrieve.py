@@ -25,9 +25,8 @@ from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
 from roost.storage.content.unixfs.errors import MalformedContent
-from roost.storage.files.damage import is_damaged
 from roost.storage.files.model import File, FileFilter, FileMetadata, StorageQuotaExceeded
-from roost.storage.files.service import FileService, NewFile
+from roost.storage.files.service import FileService, NewFile, is_damaged
 from roost.storage.files.uploads import mime_sniffing
 from roost.storage.files.uploads.model import DIRECTORY, UploadTooLarge
 from roost.storage.pins import store

@@ -90,7 +90,3 @@ class PinJobList(StorageSchema):
 def pin_job_record(pin: Pin) -> PinJobRecord:
     fields: dict[str, Any] = {**vars(pin), **vars(pin.request), "keyvalues": pin.request.keyvalues or None}
     return PinJobRecord(**fields, host_nodes=pin.request.hosts or None, date_queued=pin.created_at)
-
-
-def pin_job_list(pins: Sequence[Pin], token: str | None) -> PinJobList:
-    return PinJobList(jobs=[pin_job_record(pin) for pin in pins], next_page_token=token or "")

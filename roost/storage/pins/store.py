@@ -107,15 +107,12 @@ def _conditions(tenant_id: str, query: PinQuery) -> list[Any]:
 
 
 def _name_matches(name: str, match: NameMatch) -> sa.ColumnElement[bool]:
-    match match:
-        case NameMatch.EXACT:
-            return _p.name == name
-        case NameMatch.PARTIAL:
-            return _contains(_p.name, name)
-        case NameMatch.IEXACT:
-            return sa.func.lower(_p.name) == sa.func.lower(name)  # the database decides what a lower-case letter is
-        case NameMatch.IPARTIAL:
-            return _p.name.icontains(name, autoescape=True)
+    return {
+        NameMatch.EXACT: _p.name == name,
+        NameMatch.PARTIAL: _contains(_p.name, name),
+        NameMatch.IEXACT: sa.func.lower(_p.name) == sa.func.lower(name),  # the database decides what lower case is
+        NameMatch.IPARTIAL: _p.name.icontains(name, autoescape=True),
+    }[match]
 
 
 def _contains(text: sa.ColumnElement[str], part: str) -> sa.ColumnElement[bool]:

@@ -44,37 +44,6 @@ from roost.storage.vectors.model import (
 from roost.storage.vectors.vector_index import VectorIndex
 from roost.work import ClaimedOperation, Operation, OperationLimits, Settlement
 
-OVERLAP_CHARACTERS = 80
-"""Characters that a chunk may share with the one before it."""
-_BLOCK_CHARACTERS = 20_000
-"""The splitter takes quadratic time for long text without spaces, so it gets blocks of this size."""
-
-_splitter = TextSplitter(CHUNK_CHARACTERS, overlap=OVERLAP_CHARACTERS)
-
-
-def split_text(text: str, limit: int) -> Sequence[TextChunk]:
-    """Split a text; chunks have no space at their ends. Blocking, up to a second. Raises TooManyChunks."""
-    chunks: list[TextChunk] = []
-    for at, block in _split_blocks(text):
-        for begin, chunk in _splitter.chunk_indices(block):
-            chunks.append(TextChunk(at + begin, at + begin + len(chunk), chunk))
-        if len(chunks) > limit:
-            raise TooManyChunks(f"The text has more than {limit} chunks of at most {CHUNK_CHARACTERS} characters")
-    return chunks
-
-
-def _split_blocks(text: str) -> Iterator[tuple[int, str]]:
-    """Yield blocks of the text with their offsets, each up to a line end, a space or the maximum size."""
-    at = 0
-    while at < len(text):
-        end = at + _BLOCK_CHARACTERS
-        if end < len(text):
-            half = at + _BLOCK_CHARACTERS // 2
-            end = max(text.rfind("\n", half, end), 0) or max(text.rfind(" ", half, end), 0) or end
-        yield at, text[at:end]
-        at = end
-
-
 RETRIES = 8
 """Attempts after the first one if drivers are away, over four minutes."""
 LIMITS = OperationLimits(total=4, per_tenant=2, per_subject=2)
@@ -82,8 +51,14 @@ LIMITS = OperationLimits(total=4, per_tenant=2, per_subject=2)
 _REASON_CHARACTERS = 300
 _TEMPORARY = frozenset({ProblemKind.UNAVAILABLE, ProblemKind.LIMITED})
 
+OVERLAP_CHARACTERS = 80
+"""Characters that a chunk may share with the one before it."""
+_BLOCK_CHARACTERS = 20_000
+"""The splitter takes quadratic time for long text without spaces, so it gets blocks of this size."""
+
 T = TypeVar("T")
 _log = log.get_logger("vectors")
+_splitter = TextSplitter(CHUNK_CHARACTERS, overlap=OVERLAP_CHARACTERS)
 
 
 class VectorIndexing:
@@ -159,6 +134,32 @@ class VectorIndexing:
         dimension = len(segment.vectors[0]) // NUMBER_BYTES
         progress = {"chunks_done": done, "dimension": dimension, "updated_at": clock.utc_now()}
         store.update_file_vectors(connection, segment.file_id, **progress)
+
+
+def split_text(text: str, limit: int) -> Sequence[TextChunk]:
+    """Split a text at the ends of paragraphs, sentences or words into chunks that an embedding model reads whole.
+
+    Chunks have no space at their ends. Blocking, up to a second. Raises TooManyChunks.
+    """
+    chunks: list[TextChunk] = []
+    for at, block in _split_blocks(text):
+        for begin, chunk in _splitter.chunk_indices(block):
+            chunks.append(TextChunk(at + begin, at + begin + len(chunk), chunk))
+        if len(chunks) > limit:
+            raise TooManyChunks(f"The text has more than {limit} chunks of at most {CHUNK_CHARACTERS} characters")
+    return chunks
+
+
+def _split_blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield blocks of the text with their offsets, each up to a line end, a space or the maximum size."""
+    at = 0
+    while at < len(text):
+        end = at + _BLOCK_CHARACTERS
+        if end < len(text):
+            half = at + _BLOCK_CHARACTERS // 2
+            end = max(text.rfind("\n", half, end), 0) or max(text.rfind(" ", half, end), 0) or end
+        yield at, text[at:end]
+        at = end
 
 
 class _IndexingAttempt:

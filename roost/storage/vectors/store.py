@@ -237,13 +237,13 @@ def insert_grant(connection: Connection, grant: GroupGrant) -> bool:
 
 def find_grant(connection: Connection, group_id: str, agent_id: str) -> GroupGrant | None:
     query = sa.select(vector_grants).where(_g.group_id == group_id, _g.agent_id == agent_id)
-    return read_one(connection, query, _grant)
+    return read_one(connection, query, lambda row: read_record(GroupGrant, row))
 
 
 def list_grants(connection: Connection, group_id: str) -> Sequence[GroupGrant]:
     """List the grants of a group, the oldest first."""
     query = sa.select(vector_grants).where(_g.group_id == group_id).order_by(_g.created_at, _g.agent_id)
-    return [_grant(row) for row in connection.execute(query)]
+    return [read_record(GroupGrant, row) for row in connection.execute(query)]
 
 
 def list_granted_groups(connection: Connection, tenant_id: str, agent_id: str | None) -> Sequence[str]:
@@ -259,10 +259,6 @@ def delete_grant(connection: Connection, group_id: str, agent_id: str) -> None:
 
 def _file_vectors(row: Any) -> FileVectors:
     return read_record(FileVectors, row, state=VectorState(row.state))
-
-
-def _grant(row: Any) -> GroupGrant:
-    return read_record(GroupGrant, row)
 
 
 def _format_vector(vector: bytes) -> str:

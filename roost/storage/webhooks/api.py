@@ -15,7 +15,6 @@ from roost.storage.webhooks.model import (
     PAGE_LIMIT,
     DeliveryState,
     WebhookDelivery,
-    WebhookWithNewSecret,
 )
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
@@ -99,10 +98,6 @@ class DeliveryList(StorageSchema):
     next_page_token: str | None
 
 
-def created_webhook_record(created: WebhookWithNewSecret) -> WebhookWithSecret:
-    return WebhookWithSecret(**vars(created.webhook), secret=created.secret.reveal())
-
-
 def delivery_record(delivery: WebhookDelivery) -> DeliveryRecord:
     is_pending = delivery.state is DeliveryState.PENDING
     return DeliveryRecord(**vars(delivery), next_attempt_at=delivery.next_at if is_pending else None)
@@ -127,8 +122,8 @@ async def create_webhook(
     caller: OrgWriter, body: CreateWebhookRequest, webhooks: Service
 ) -> DataEnvelope[WebhookWithSecret]:
     """Create a webhook: a URL that receives the events of files. Its signing secret is shown only in this response."""
-    created = await webhooks.create(caller.tenant_id, body.url, WebhookUpdate(**vars(body)))
-    return DataEnvelope(data=created_webhook_record(created))
+    created, secret = await webhooks.create(caller.tenant_id, body.url, WebhookUpdate(**vars(body)))
+    return DataEnvelope(data=WebhookWithSecret(**vars(created), secret=secret.reveal()))
 
 
 @router.get("/{id:uuid}")
@@ -156,8 +151,8 @@ async def delete_webhook(caller: OrgWriter, webhook_id: WebhookId, webhooks: Ser
 @router.post("/{id:uuid}/rotate_secret")
 async def rotate_secret(caller: OrgWriter, webhook_id: WebhookId, webhooks: Service) -> DataEnvelope[WebhookWithSecret]:
     """Create a signing secret, shown only in this response; the previous one also signs for 24 hours."""
-    rotated = await webhooks.rotate_secret(caller.tenant_id, str(webhook_id))
-    return DataEnvelope(data=created_webhook_record(rotated))
+    rotated, secret = await webhooks.rotate_secret(caller.tenant_id, str(webhook_id))
+    return DataEnvelope(data=WebhookWithSecret(**vars(rotated), secret=secret.reveal()))
 
 
 @router.get("/{id:uuid}/deliveries")

@@ -70,6 +70,8 @@ DISABLE_AFTER = timedelta(days=5)
 TEST_EVENT = "webhook.test"
 EVENT_TYPES: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in ContentNetwork for change in FileEvent)
 
+JSON = Any
+
 _RETRY_DELAYS: Sequence[timedelta] = (
     timedelta(seconds=5),
     timedelta(minutes=5),
@@ -209,17 +211,6 @@ def normalize_events(names: Sequence[str]) -> Sequence[str]:
     return tuple(event for event in EVENT_TYPES if event in names)
 
 
-@dataclass(frozen=True)
-class WebhookWithNewSecret:
-    """Webhook with its new secret, which is shown only once."""
-
-    webhook: Webhook
-    secret: Sensitive[str]
-
-
-JSON = Any
-
-
 def event_type(change: FileEvent, file: File) -> str:
     return f"ipfs.{file.network}.{change}"
 
@@ -239,7 +230,7 @@ def test_event_body(tenant_id: str, webhook_id: str, at: datetime) -> str:
 
 
 def message_headers(event_id: str, body: bytes, secrets: Sequence[Sensitive[bytes]], at: datetime) -> Mapping[str, str]:
-    """Return the headers of a message sent at a time, with one signature per secret."""
+    """Return the headers of a message sent at a time, with one symmetric signature per secret."""
     signatures = [WebhookSigner(secret.reveal()).sign(event_id, at, body.decode()) for secret in secrets]
     return {
         "Content-Type": "application/json",

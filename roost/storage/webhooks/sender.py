@@ -32,7 +32,7 @@ from roost.storage.webhooks.model import (
     operation_subject,
     test_event_body,
 )
-from roost.storage.webhooks.service import add_deliveries, new_delivery
+from roost.storage.webhooks.service import add_deliveries
 from roost.work import ClaimedOperation, Operation, OperationState, Settlement
 
 RETRIES: Final = 10_000
@@ -116,8 +116,7 @@ def _add_test_delivery(connection: Connection, tenant_id: str, webhook_id: str) 
     if count >= SENDING_LIMITS.per_subject:
         raise WebhookQueueFull
     event = WebhookEvent(ids.new_id(), tenant_id, TEST_EVENT, test_event_body(tenant_id, webhook.id, now), now)
-    delivery = new_delivery(webhook_id, event, failures=MAX_ATTEMPTS - 1)
-    add_deliveries(connection, SEND_TEST, event, [delivery])
+    (delivery,) = add_deliveries(connection, SEND_TEST, event, [webhook_id], failures=MAX_ATTEMPTS - 1)
     return delivery
 
 

@@ -33,7 +33,6 @@ from roost.storage.webhooks.model import (
     WebhookDelivery,
     WebhookEvent,
     WebhookLimitReached,
-    WebhookWithNewSecret,
     event_type,
     file_event_body,
     format_secret,
@@ -67,7 +66,7 @@ class WebhookService:
         now = clock.utc_now()
         body = file_event_body(change, file, previous, now)
         event = WebhookEvent(ids.new_id(), file.tenant_id, kind, body, now)
-        add_deliveries(connection, DELIVER, event, [new_delivery(webhook.id, event) for webhook in receivers])
+        add_deliveries(connection, DELIVER, event, [webhook.id for webhook in receivers])
 
     async def list(self, tenant_id: str) -> Sequence[Webhook]:
         """List webhooks, oldest first."""
@@ -77,12 +76,12 @@ class WebhookService:
         """Return one webhook. Raises WebhookNotFound."""
         return await self._db.read(lambda connection: store.get_webhook(connection, tenant_id, webhook_id))
 
-    async def create(self, tenant_id: str, url: str, update: WebhookUpdate) -> WebhookWithNewSecret:
-        """Create a webhook. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
+    async def create(self, tenant_id: str, url: str, update: WebhookUpdate) -> tuple[Webhook, Sensitive[str]]:
+        """Create a webhook; return it with its secret. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
         self._http_sender.check(url)
         events = normalize_events(update.events or ())
 
-        def add(connection: Connection) -> WebhookWithNewSecret:
+        def add(connection: Connection) -> tuple[Webhook, Sensitive[str]]:
             tenants.lock_tenant(connection, tenant_id)
             if len(store.list_webhooks(connection, tenant_id)) >= WEBHOOK_LIMIT:
                 raise WebhookLimitReached
@@ -129,10 +128,10 @@ class WebhookService:
 
         await self._db.write(remove)
 
-    async def rotate_secret(self, tenant_id: str, webhook_id: str) -> WebhookWithNewSecret:
-        """Replace the secret; the old one also signs for `SECRET_OVERLAP`. Raises WebhookNotFound."""
+    async def rotate_secret(self, tenant_id: str, webhook_id: str) -> tuple[Webhook, Sensitive[str]]:
+        """Return a new secret; the replaced one also signs for `SECRET_OVERLAP`. Raises WebhookNotFound."""
 
-        def rotate(connection: Connection) -> WebhookWithNewSecret:
+        def rotate(connection: Connection) -> tuple[Webhook, Sensitive[str]]:
             tenants.lock_tenant(connection, tenant_id)
             webhook, now = store.get_webhook(connection, tenant_id, webhook_id), clock.utc_now()
             store.retire_secrets(connection, webhook_id, now, now + SECRET_OVERLAP, SECRETS_LIMIT - 1)
@@ -171,23 +170,28 @@ class WebhookService:
 
         return await self._db.write(restart)
 
-    def _add_secret(self, connection: Connection, webhook: Webhook, at: datetime) -> WebhookWithNewSecret:
+    def _add_secret(self, connection: Connection, webhook: Webhook, at: datetime) -> tuple[Webhook, Sensitive[str]]:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
         envelope = self._sealer.seal(secret.reveal(), store.ASSOCIATED_DATA.format(webhook_id=webhook.id, id=secret_id))
         store.add_secret(connection, webhook.id, secret_id, envelope, at)
-        return WebhookWithNewSecret(webhook, format_secret(secret))
+        return webhook, format_secret(secret)
 
 
-def add_deliveries(connection: Connection, kind: str, event: WebhookEvent, added: Sequence[WebhookDelivery]) -> None:
-    """Add an event, its deliveries and the operations that make them."""
+def add_deliveries(
+    connection: Connection, kind: str, event: WebhookEvent, webhook_ids: Sequence[str], failures: int = 0
+) -> Sequence[WebhookDelivery]:
+    """Add an event, its deliveries, which are due now, and the operations that make them.
+
+    failures: those that count already, so that fewer attempts are left.
+    """
+    due_at = event.created_at
+    added = [
+        WebhookDelivery(ids.new_id(), webhook_id, event.id, event.type, due_at, due_at, failures=failures)
+        for webhook_id in webhook_ids
+    ]
     store.add_event(connection, event)
     store.add_deliveries(connection, added)
     for delivery in added:
         subject = operation_subject(delivery.webhook_id)
         work.add_operation(connection, kind, subject, tenant_id=event.tenant_id, operation_id=delivery.id)
-
-
-def new_delivery(webhook_id: str, event: WebhookEvent, failures: int = 0) -> WebhookDelivery:
-    """Return a delivery that is due now, with a number of failures already counted."""
-    due_at = event.created_at
-    return WebhookDelivery(ids.new_id(), webhook_id, event.id, event.type, due_at, due_at, failures=failures)
+    return added

@@ -87,8 +87,7 @@ deliveries = sa.Table(
     ),
 )
 _d = deliveries.c
-_DELIVERY = (*(column for column in _d), events.c.type.label("event_type"))
-_WITH_EVENT = deliveries.join(events, events.c.id == _d.event_id)
+_SELECT_DELIVERY = sa.select(*_d, events.c.type.label("event_type")).join(events, events.c.id == _d.event_id)
 
 
 def insert_webhook(connection: Connection, webhook: Webhook) -> None:
@@ -151,7 +150,7 @@ def add_deliveries(connection: Connection, added: Sequence[WebhookDelivery]) -> 
 
 
 def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
-    query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id, _d.id == delivery_id)
+    query = _SELECT_DELIVERY.where(_d.webhook_id == webhook_id, _d.id == delivery_id)
     return read_one(connection, query, _delivery)
 
 
@@ -159,7 +158,7 @@ def list_deliveries(
     connection: Connection, webhook_id: str, state: DeliveryState | None, after: PageCursor | None, limit: int
 ) -> Sequence[WebhookDelivery]:
     """List deliveries, newest first, after the cursor `after`."""
-    query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id)
+    query = _SELECT_DELIVERY.where(_d.webhook_id == webhook_id)
     if state is not None:
         query = query.where(_d.state == state)
     ordered = page_by_creation(query, _d.created_at, _d.id, after)
@@ -190,9 +189,7 @@ def begin_attempt(connection: Connection, webhook: Webhook, delivery_id: str, at
     values = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at}
     connection.execute(deliveries.update().where(_d.id == delivery_id).values(values))
     secrets = [(row.id, row.sealed) for row in list_secrets(connection, webhook.id, at)]
-    row = connection.execute(
-        sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id == delivery_id)
-    ).one()
+    row = connection.execute(_SELECT_DELIVERY.add_columns(events.c.body).where(_d.id == delivery_id)).one()
     return DeliveryJob(_delivery(row), webhook, row.body, secrets)
 
 

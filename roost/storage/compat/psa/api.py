@@ -1,4 +1,4 @@
-"""Endpoints of the Pinning Service API, for `ipfs pin remote` and other clients."""
+"""The Pinning Service API (ipfs/pinning-services-api-spec 1.0.0), for `ipfs pin remote` and other clients."""
 
 import json
 from collections.abc import Sequence

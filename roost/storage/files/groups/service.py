@@ -63,12 +63,8 @@ class GroupService:
         def change(connection: Connection) -> Group:
             tenants.lock_tenant(connection, tenant_id)
             old = get_group(connection, tenant_id, network, group_id)
-            new = replace(
-                old,
-                name=old.name if new_name is None else new_name,
-                is_public=old.is_public if is_public is None else is_public,
-                updated_at=clock.utc_now(),
-            )
+            visible = old.is_public if is_public is None else is_public
+            new = replace(old, name=new_name or old.name, is_public=visible, updated_at=clock.utc_now())
             store.update_group(connection, new)
             return new
 

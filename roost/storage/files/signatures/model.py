@@ -1,4 +1,7 @@
-"""Wallet signatures and the messages that they may sign."""
+"""Wallet signatures and the messages that they may sign: EIP-712 typed data, and EIP-191 `personal_sign`.
+
+Signatures of smart contracts (ERC-1271) need a chain to verify and are rejected.
+"""
 
 import re
 from collections.abc import Sequence

@@ -70,10 +70,10 @@ def count_unfinished(connection: Connection, tenant_id: str, at: datetime) -> tu
     return count, int(size)
 
 
-def set_length(connection: Connection, transfer_id: str, length: int) -> bool:
-    """Set a deferred length; return whether it was not set before."""
+def set_length(connection: Connection, transfer_id: str, length: int) -> None:
+    """Set a deferred length unless it is set already."""
     query = transfers.update().where(transfers.c.id == transfer_id, transfers.c.length.is_(None))
-    return connection.execute(query.values(length=length)).rowcount == 1
+    connection.execute(query.values(length=length))
 
 
 def save_progress(connection: Connection, before: TusUpload, after: TusUpload, digests: bytes) -> bool:

@@ -13,6 +13,7 @@ from roost.storage.files.model import FileMetadata
 
 FILES_LIMIT = 30_000
 DEPTH_LIMIT = 32
+_NAME_BYTES = 255
 DIRECTORY = "directory"
 """Type of a folder, in responses and in the type list of a signed URL."""
 
@@ -77,11 +78,8 @@ class MimeTypeRefused(InvalidUpload):
     message = "Presigned URL does not grant permissions to upload detected MIME type"
 
 
-_NAME_BYTES = 255
-
-
 def parse_upload_path(filename: str) -> Sequence[str]:
-    """Split `folder/a.txt` into folders and name. Raises InvalidUpload."""
+    """Split `folder/a.txt` into folders and name. Raises InvalidUpload, also for names that are unsafe to unpack."""
     path = filename.split("/")
     if len(path) > DEPTH_LIMIT:
         raise InvalidUpload(f"The path has {len(path)} segments; at most {DEPTH_LIMIT} are allowed")
@@ -102,7 +100,7 @@ def _is_name(name: str) -> bool:
 def parse_upload_metadata(fields: Mapping[str, str]) -> UploadMetadata:
     """Parse `network`, `name`, `group_id` (or `group`), `keyvalues`, `expires_at`, `cid_version`, `car`.
 
-    Raises InvalidFileMetadata.
+    The fields of forms and of `Upload-Metadata` have the same names. Raises InvalidFileMetadata.
     """
     version = fields.get("cid_version")
     return UploadMetadata(

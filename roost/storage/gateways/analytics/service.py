@@ -1,4 +1,4 @@
-"""Answer queries about the hits of a tenant's gateways, including those that this server still has in memory."""
+"""Count the responses of gateways, and answer queries about them, with those that this server still has in memory."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
@@ -33,9 +33,17 @@ from roost.storage.gateways.service import StorageGatewayService
 MAX_PENDING, MAX_PENDING_OF_TENANT = 10_000, 2_000
 """Different hits in memory, of all tenants and of one."""
 _INTERVAL_SECONDS = 2.0
+_EXPIRE_BATCH = 1000
+
+T = TypeVar("T")
 
 
 class GatewayHitCounter(PeriodicFlusher):
+    """Counts in memory, added to the database every two seconds; those of several servers add up.
+
+    Memory is bounded, for each tenant and for all.
+    """
+
     def __init__(self, db: Database, retention_days: int) -> None:
         """With a retention of 0 days nothing is counted."""
         super().__init__("gateway hits", _INTERVAL_SECONDS)
@@ -91,39 +99,6 @@ class GatewayHitCounter(PeriodicFlusher):
             for hit, count in batch.items():
                 self._add(hit, count)
             raise
-
-
-def _add_file_names(connection: Connection, batch: Mapping[Hit, HitCount]) -> Mapping[Hit, HitCount]:
-    """Use the names of the tenants' own files for URLs that had none."""
-    unnamed: dict[tuple[str, ContentNetwork], set[str]] = defaultdict(set)
-    for hit in batch:
-        if hit.network is not None:
-            unnamed[hit.tenant_id, hit.network].add(hit.cid)
-    names = {key: files.file_names(connection, *key, cids) for key, cids in unnamed.items()}
-    counts: dict[Hit, HitCount] = {}
-    for hit, count in batch.items():
-        if hit.network is None:
-            named = hit
-        else:
-            name = names[hit.tenant_id, hit.network].get(hit.cid, "")
-            named = hit._replace(file_name=model.clean_text(name, MAX_FILE_NAME), network=None)
-        counts.setdefault(named, HitCount()).add(count)
-    return counts
-
-
-def _store_counts(connection: Connection, counts: Mapping[Hit, HitCount]) -> None:
-    rows: dict[Hit, HitCount] = {}
-    for (tenant_id, day), hits in groupby(sorted(counts), key=lambda hit: (hit.tenant_id, hit.day)):
-        of_day: Mapping[Hit, HitCount] = {hit: counts[hit] for hit in hits}
-        if store.count_rows(connection, tenant_id, day) + len(of_day) > model.DETAILED_ROWS:
-            of_day = model.limit_rows(of_day, store.list_digests(connection, tenant_id, day))
-        rows |= of_day
-    store.add_counts(connection, rows)
-
-
-T = TypeVar("T")
-
-_EXPIRE_BATCH = 1000
 
 
 @dataclass(frozen=True)
@@ -184,3 +159,31 @@ class AnalyticsService:
 
     def _oldest_day(self) -> date:
         return clock.utc_now().date() - timedelta(days=self._retention_days - 1)
+
+
+def _add_file_names(connection: Connection, batch: Mapping[Hit, HitCount]) -> Mapping[Hit, HitCount]:
+    """Use the names of the tenants' own files for URLs that had none."""
+    unnamed: dict[tuple[str, ContentNetwork], set[str]] = defaultdict(set)
+    for hit in batch:
+        if hit.network is not None:
+            unnamed[hit.tenant_id, hit.network].add(hit.cid)
+    names = {key: files.file_names(connection, *key, cids) for key, cids in unnamed.items()}
+    counts: dict[Hit, HitCount] = {}
+    for hit, count in batch.items():
+        if hit.network is None:
+            named = hit
+        else:
+            name = names[hit.tenant_id, hit.network].get(hit.cid, "")
+            named = hit._replace(file_name=model.clean_text(name, MAX_FILE_NAME), network=None)
+        counts.setdefault(named, HitCount()).add(count)
+    return counts
+
+
+def _store_counts(connection: Connection, counts: Mapping[Hit, HitCount]) -> None:
+    rows: dict[Hit, HitCount] = {}
+    for (tenant_id, day), hits in groupby(sorted(counts), key=lambda hit: (hit.tenant_id, hit.day)):
+        of_day: Mapping[Hit, HitCount] = {hit: counts[hit] for hit in hits}
+        if store.count_rows(connection, tenant_id, day) + len(of_day) > model.DETAILED_ROWS:
+            of_day = model.limit_rows(of_day, store.list_digests(connection, tenant_id, day))
+        rows |= of_day
+    store.add_counts(connection, rows)

@@ -94,7 +94,7 @@ def insert_attachment(connection: Connection, attachment: CidAttachment) -> None
 def find_attachment(connection: Connection, tenant_id: str, cid: str) -> CidAttachment | None:
     """Find the attachment of a CID in version 1."""
     query = sa.select(attachments).where(attachments.c.tenant_id == tenant_id, attachments.c.cid == cid)
-    return read_one(connection, query, _attachment)
+    return read_one(connection, query, lambda row: read_record(CidAttachment, row))
 
 
 def list_attachments(
@@ -103,7 +103,7 @@ def list_attachments(
     """List the attachments of an instruction, newest first, after the cursor `after`."""
     query = sa.select(attachments).where(attachments.c.instruction_id == instruction_id)
     ordered = page_by_creation(query, attachments.c.created_at, attachments.c.id, after)
-    return [_attachment(row) for row in connection.execute(ordered.limit(limit))]
+    return [read_record(CidAttachment, row) for row in connection.execute(ordered.limit(limit))]
 
 
 def delete_attachment(connection: Connection, tenant_id: str, cid: str) -> None:
@@ -130,7 +130,3 @@ def _values(instruction: PaymentInstruction) -> dict[str, Any]:
 def _instruction(row: Any) -> PaymentInstruction:
     requirements = tuple(PaymentRequirement(**requirement) for requirement in row.payment_requirements)
     return read_record(PaymentInstruction, row, payment_requirements=requirements)
-
-
-def _attachment(row: Any) -> CidAttachment:
-    return read_record(CidAttachment, row)
