@@ -162,18 +162,18 @@ async def a_webhook_made(services: ServiceSet) -> Act:
 
 
 async def a_webhook_changed(services: ServiceSet) -> Act:
-    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
-    return lambda: services.webhooks.update(services.tenant, made.webhook.id, WebhookUpdate(description="d"))
+    made, _ = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.update(services.tenant, made.id, WebhookUpdate(description="d"))
 
 
 async def a_webhook_deleted(services: ServiceSet) -> Act:
-    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
-    return lambda: services.webhooks.delete(services.tenant, made.webhook.id)
+    made, _ = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.delete(services.tenant, made.id)
 
 
 async def a_secret_rotated(services: ServiceSet) -> Act:
-    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
-    return lambda: services.webhooks.rotate_secret(services.tenant, made.webhook.id)
+    made, _ = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.rotate_secret(services.tenant, made.id)
 
 
 ACTS: Mapping[Prepare, type[Exception] | None] = {

@@ -113,11 +113,11 @@ async def test_only_webhooks_that_accept_an_event_receive_it(webhook_env: Webhoo
     disabled = (await webhook_env.create(enabled=False)).webhook
     deleted = (await webhook_env.create()).webhook
     await webhook_env.webhooks.delete(webhook_env.tenant, deleted.id)
-    foreign = await webhook_env.webhooks.create(webhook_env.env.other_id, "https://other.example/", WebhookUpdate())
+    foreign, _ = await webhook_env.webhooks.create(webhook_env.env.other_id, "https://other.example/", WebhookUpdate())
     await webhook_env.add()
     assert len(await webhook_env.list_deliveries(private)) == 1
     assert await webhook_env.list_deliveries(public) == await webhook_env.list_deliveries(disabled) == []
-    page, _ = await webhook_env.webhooks.list_deliveries(webhook_env.env.other_id, foreign.webhook.id, None, None, 10)
+    page, _ = await webhook_env.webhooks.list_deliveries(webhook_env.env.other_id, foreign.id, None, None, 10)
     assert page == []
 
 
