@@ -193,9 +193,8 @@ class PinByHashRequest(StorageSchema):
         """Validate the request. Raises InvalidCid, InvalidFileMetadata."""
         metadata, options = self.metadata or PinByHashMetadata(), self.options or PinByHashOptions()
         request = PinByCidRequest(cid=self.hash, name=metadata.name, keyvalues=metadata.keyvalues)
-        return request.model_copy(
-            update={"group_id": options.group_id, "host_nodes": options.host_nodes}
-        ).to_pin_request()
+        chosen = {"group_id": options.group_id, "host_nodes": options.host_nodes}
+        return request.model_copy(update=chosen).to_pin_request()
 
 
 class LegacyPinJobParameters(StorageSchema):

@@ -68,7 +68,7 @@ class JsonParserPool:
                 metadata, _, content = (await run_worker(body, _PROGRAM, member, *others)).partition(b"\n")
         finally:
             self._waiting[tenant_id] -= 1
-            if not self._waiting[tenant_id]:
+            if not self._waiting[tenant_id]:  # tenants that wait for nothing take no memory
                 del self._waiting[tenant_id]
         if not metadata or len(metadata) > _METADATA_LIMIT:
             raise InvalidLegacyRequest

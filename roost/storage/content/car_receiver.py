@@ -8,10 +8,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
 from roost.storage.content.model import MAX_FILE_DEPTH, BlockLocation, BlockRow, Pack
@@ -181,11 +179,8 @@ class CarReceiver(PackReceiver):
         if node.kind in _FOLDERS:
             return _SubtreeSummary(size, min(_MOST_FILES, sum(part.files for part in parts)))
         depth = max((part.depth + 1 for part in parts), default=0)
-        declared = node.data_size + size if node.declared_size is None else node.declared_size
-        if (
-            declared != node.data_size + size
-            or [part.size for part in parts] != list(node.link_sizes)
-            or depth > MAX_FILE_DEPTH
-        ):
+        total = node.data_size + size
+        sizes_differ = node.declared_size not in {None, total} or [part.size for part in parts] != list(node.link_sizes)
+        if sizes_differ or depth > MAX_FILE_DEPTH:
             raise MalformedContent(f"A file of the CAR declares a wrong size or is too deep: {cid}")
-        return _SubtreeSummary(declared, depth=depth)
+        return _SubtreeSummary(total, depth=depth)

@@ -7,6 +7,7 @@ and one read. Other graphs are walked link by link.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NoReturn
 
 from roost.core import log
@@ -119,9 +120,8 @@ class ContentReader:
         cid = found.row.cid
         if cid.codec != DAG_PB:
             whole = found.row.location is not BlockLocation.FRAMED  # otherwise a leaf node addressed by its RAW CID
-            return ContentStat(
-                cid, UnixfsKind.RAW, found.row.length if whole else len(await self._load_block(found)), found
-            )
+            size = found.row.length if whole else len(await self._load_block(found))
+            return ContentStat(cid, UnixfsKind.RAW, size, found)
         node = await decode_node(await self._load_block(found))
         return ContentStat(cid, node.unixfs.kind, _file_size(node.unixfs), found, node)
 
@@ -173,11 +173,8 @@ class ContentReader:
         try:
             for page in range(first, last, _DIGEST_PAGE):
                 count = min(_DIGEST_PAGE, last - page)
-                digests = await self._db.read(
-                    lambda connection, page=page, count=count: store.leaf_digests(
-                        connection, pack_id, tree.cid, page, count
-                    )
-                )
+                read = partial(store.leaf_digests, pack_id=pack_id, cid=tree.cid, first=page, count=count)
+                digests = await self._db.read(read)
                 at = page * profile.chunk
                 length = min(count * profile.chunk, tree.size - at)
                 number = 0

@@ -7,10 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
 from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
@@ -149,7 +147,7 @@ class ContentReceiver(PackReceiver):
         return tree
 
     async def commit_blob(self) -> None:
-        await self._flush_small_files()
+        await self._flush_small_files()  # writes nothing when it is repeated
         await super().commit_blob()
 
     def publish_pack(self, connection: Connection) -> None:

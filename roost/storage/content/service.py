@@ -4,10 +4,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.db.database import DatabaseWriteFailed
 from roost.core.periodic import PeriodicTask
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter

@@ -170,17 +170,16 @@ def find_blocks(connection: Connection, scope: ContentScope, cids: Sequence[Cid]
 
 def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
     """Find the file with that root in the pack, without its leaves."""
-    columns = [column for column in trees.c if column is not trees.c.leaves]
-    query = sa.select(*columns).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
+    query = sa.select(trees.c.profile, trees.c.offset, trees.c.size)
+    query = query.where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
     return read_one(connection, query, lambda row: TreeRow(cid, row.profile, row.offset, row.size, b""))
 
 
 def leaf_digests(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
     """Return the concatenated digests of `count` chunks of a file."""
     part = sa.func.substr(trees.c.leaves, first * DIGEST + 1, count * DIGEST)
-    return connection.execute(
-        sa.select(part).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
-    ).scalar_one()
+    query = sa.select(part).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
+    return connection.execute(query).scalar_one()
 
 
 def mark_damaged(connection: Connection, pack_id: str) -> bool:

@@ -81,9 +81,8 @@ class UpdateFileRequest(StorageSchema):
         if self.name is not None:
             metadata = replace(metadata, name=metadata_parsing.parse_name(self.name))
         if self.keyvalues is not None:
-            metadata = replace(
-                metadata, keyvalues=metadata_parsing.parse_keyvalues({**metadata.keyvalues, **self.keyvalues})
-            )
+            keyvalues = metadata_parsing.parse_keyvalues({**metadata.keyvalues, **self.keyvalues})
+            metadata = replace(metadata, keyvalues=keyvalues)
         if "expires_at" in self.model_fields_set:
             metadata = replace(metadata, expires_at=metadata_parsing.parse_expiry(self.expires_at))
         return metadata

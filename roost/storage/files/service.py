@@ -3,10 +3,8 @@
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database, DataChange, record_change
+from roost.core.db import Connection, Database, DataChange, record_change
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.identity.caller import Plan
@@ -114,9 +112,8 @@ class FileService:
         elif file_id is not None and present is not None:
             store.insert_alias(connection, file_id, present.id)
         if present is not None:
-            if content.replace_damaged(
-                connection, PackReference(pack_id, holder_of(present.id), present.tenant_id, present.network)
-            ):
+            reference = PackReference(pack_id, holder_of(present.id), present.tenant_id, present.network)
+            if content.replace_damaged(connection, reference):
                 self.quota.check(connection, tenant)
             return replace(present, is_duplicate=True)
         file = new_file.to_file(file_id or ids.new_id())

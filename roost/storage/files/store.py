@@ -11,6 +11,7 @@ from roost.core.db import IdQuery, JsonText, UtcTime, metadata, page_by_creation
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import (
+    HOLDER_PREFIX,
     UNGROUPED,
     File,
     FileFilter,
@@ -18,7 +19,6 @@ from roost.storage.files.model import (
     KeyvalueCondition,
     PinFilter,
     format_value,
-    holder_file_ids,
 )
 
 files = sa.Table(
@@ -95,7 +95,8 @@ def file_names(
 
 def files_of_holders(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
     """List the files of all tenants among holders of content."""
-    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(holder_file_ids(holders))))]
+    ids = [holder.removeprefix(HOLDER_PREFIX) for holder in holders if holder.startswith(HOLDER_PREFIX)]
+    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(ids)))]
 
 
 def files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Mapping[str, File]:
@@ -263,12 +264,7 @@ _NUMBER = sa.case(  # a cast of something else is an error in PostgreSQL
 
 
 def _metadata_values(metadata: FileMetadata) -> dict[str, Any]:
-    return {
-        "name": metadata.name,
-        "keyvalues": dict(metadata.keyvalues),
-        "group_id": metadata.group_id,
-        "expires_at": metadata.expires_at,
-    }
+    return {**vars(metadata), "keyvalues": dict(metadata.keyvalues)}
 
 
 def _set_keyvalues(connection: Connection, file_id: str, metadata: FileMetadata) -> None:

@@ -175,12 +175,6 @@ def list_installations(gateway: StorageGateway) -> Sequence[PluginInstallation]:
     return [PluginInstallation(gateway_id=gateway.id, plugin_id=plugin) for plugin in sorted(gateway.plugins)]
 
 
-def find_plugin_record(plugin_id: int) -> PluginRecord:
-    if plugin_id not in PLUGIN_RECORDS:
-        raise PluginNotFound
-    return PLUGIN_RECORDS[plugin_id]
-
-
 Domains = Annotated[GatewayDomainService, Depends(provide_service(GatewayDomainService))]
 Service = Annotated[StorageGatewayService, Depends(provide_service(StorageGatewayService))]
 GatewayId = Annotated[str, Path(alias="id")]
@@ -226,7 +220,9 @@ async def list_marketplace(_: GatewaysReader) -> DataEnvelope[Sequence[PluginRec
 @router.get("/gateways/plugins/marketplace/{plugin_id}")
 async def get_from_marketplace(_: GatewaysReader, plugin_id: int) -> DataEnvelope[PluginRecord]:
     """Return a plugin."""
-    return DataEnvelope(data=find_plugin_record(plugin_id))
+    if plugin_id not in PLUGIN_RECORDS:
+        raise PluginNotFound
+    return DataEnvelope(data=PLUGIN_RECORDS[plugin_id])
 
 
 @router.get("/gateways/plugins")

@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.sensitive import Sensitive
 from roost.core.ttl_cache import TTLCache
 from roost.domain_names.errors import InvalidDomain
@@ -120,9 +118,8 @@ class StorageGatewayService:
     ) -> AccessControl:
         """Allow an address range or a host. Idempotent. Raises GatewayNotFound, InvalidAccessControl."""
         parsed = model.parse_ip_range(value) if kind is AccessControlKind.ADDRESS else model.parse_host(value)
-        return await self._add_control(
-            tenant_id, gateway_id, AccessControl(ids.new_id(), kind, parsed, clock.utc_now())
-        )
+        control = AccessControl(ids.new_id(), kind, parsed, clock.utc_now())
+        return await self._add_control(tenant_id, gateway_id, control)
 
     async def remove_control(self, tenant_id: str, gateway_id: str, kind: AccessControlKind, name: str) -> None:
         """Remove a control by id or value. Raises GatewayNotFound, AccessControlNotFound."""

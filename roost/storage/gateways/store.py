@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
+from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.storage.gateways.model import AccessControl, AccessControlKind, GatewayNotFound, Plugin, StorageGateway
 
 gateways = sa.Table(

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, log, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.core.problem import Problem
 from roost.drivers.facilitator.contract import (

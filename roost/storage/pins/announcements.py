@@ -7,11 +7,9 @@ is not found, exactly as content that is not stored.
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, SourceFailed
 from roost.storage.content.car_export import export_tree
 from roost.storage.content.model import ContentNetwork, ContentScope

@@ -8,11 +8,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.problem import Problem
 from roost.drivers.blob.contract import BlobStoreFailed
 from roost.drivers.network.contract import ContentSource, InvalidHostNode, PublicNetwork, http_origin

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.drivers.network.contract import NetworkAnnouncer, PublicNetwork
 from roost.identity import tenants

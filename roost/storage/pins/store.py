@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, record_values
+from roost.core.db import Connection, JsonText, UtcTime, metadata, page_by_creation, read_one, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
 

@@ -86,15 +86,13 @@ class VectorIndexing:
         except VectorsDeleted:
             return None
         except Exception as error:
+            reason = _describe_error(error)
             if _is_temporary(error) and claim.failures < RETRIES:
-                reason = _describe_error(error)
                 await attempt.try_update(state=VectorState.QUEUED, reason=reason)
                 raise VectorizationPostponed(reason) if isinstance(error, Problem) else error from error
             unexpected = None if isinstance(error, Problem) else error
-            _log.warning(
-                "file.not_vectorized", file=attempt.file_id, reason=_describe_error(error), exc_info=unexpected
-            )
-            return attempt.settle(state=VectorState.FAILED, reason=_describe_error(error), chunks=0, chunks_done=0)
+            _log.warning("file.not_vectorized", file=attempt.file_id, reason=reason, exc_info=unexpected)
+            return attempt.settle(state=VectorState.FAILED, reason=reason, chunks=0, chunks_done=0)
         return attempt.settle(state=VectorState.INDEXED, reason=None)
 
     async def _run(self, attempt: "_IndexingAttempt") -> None:

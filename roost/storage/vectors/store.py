@@ -156,6 +156,7 @@ def read_chunks(connection: Connection, found: Sequence[NearChunk]) -> Sequence[
 
 def take_matrix(connection: Connection) -> tuple[str, int, Sequence[bytes]] | None:
     """Return file id, number and vectors of a segment with a matrix, and remove the matrix."""
+    # Servers that start at once convert side by side: each takes a row that no other has locked.
     query = sa.select(vector_segments).where(_s.matrix.is_not(None)).limit(1).with_for_update(skip_locked=True)
     row = connection.execute(query).first()
     if row is None:

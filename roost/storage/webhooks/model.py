@@ -194,7 +194,7 @@ def judge_outcome(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, jit
     """Decide how a delivery continues after an attempt; `jitter` is a random number between 0 and 1."""
     if outcome.succeeded:
         return DeliveryVerdict(DeliveryState.DELIVERED)
-    if outcome.status == HTTPStatus.GONE:
+    if outcome.status == HTTPStatus.GONE:  # the receiver wants no further messages (Standard Webhooks 1.0)
         return DeliveryVerdict(DeliveryState.FAILED, disable=DisabledReason.GONE)
     failures = job.delivery.failures
     if failures < len(_RETRY_DELAYS):

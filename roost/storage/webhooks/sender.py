@@ -7,11 +7,9 @@ itself. A delivery has the id of its operation; an interrupted attempt is made a
 from contextlib import suppress
 from typing import Final
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, ids, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.seal import Sealer, UnsealFailed
 from roost.drivers.http_sender.contract import TIMEOUT, DeliveryFailed, HttpSender
 from roost.storage.webhooks import store

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.core.partial_update import given_fields
 from roost.core.seal import Sealer

@@ -54,10 +54,8 @@ class PinObject(StorageSchema):
 
     def to_pin_request(self) -> PinRequest:
         """Validate the pin. Raises InvalidCid, InvalidFileMetadata."""
-        cid = str(Cid.parse(self.cid))
-        return PinRequest(
-            cid, metadata_parsing.parse_name(self.name), hosts=self.origins, meta=cast("Keyvalues", self.meta)
-        )
+        cid, name = str(Cid.parse(self.cid)), metadata_parsing.parse_name(self.name)
+        return PinRequest(cid, name, hosts=self.origins, meta=cast("Keyvalues", self.meta))
 
 
 class PinStatus(StorageSchema):

@@ -129,7 +129,7 @@ class Cid:
     @classmethod
     def read(cls, data: bytes | memoryview, at: int = 0) -> tuple[Self, int]:
         """Return the CID at offset `at` and the offset after it. Raises MalformedContent."""
-        if bytes(data[at : at + 2]) == _V0:
+        if bytes(data[at : at + 2]) == _V0:  # version 0 is a bare multihash, which no version precedes
             if len(data) < at + 34:
                 raise MalformedContent("a CID is cut off")
             return cls(0, DAG_PB, SHA2_256, bytes(data[at + 2 : at + 34])), at + 34

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork

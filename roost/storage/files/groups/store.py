@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, metadata, page_by_creation, read_one, read_record, record_values
+from roost.core.db import Connection, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.groups.model import Group, GroupFilter

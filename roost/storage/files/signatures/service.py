@@ -3,10 +3,8 @@
 A signature is deleted with its file. The same content uploaded again has another date and needs a new signature.
 """
 
-from sqlalchemy import Connection
-
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.ethereum import checksum_address, parse_address
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid

@@ -1,9 +1,8 @@
 """Table and SQL of wallet signatures."""
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
+from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.storage.files.signatures.model import WalletSignature
 
 signatures = sa.Table(

@@ -10,10 +10,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Se
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.blob.contract import BlobNotFound

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
+from roost.core.db import Connection, JsonText, UtcTime, metadata, read_one, read_record, record_values
 from roost.storage.content.unixfs.profile import PROFILES
 from roost.storage.files.tus.model import TusUpload
 

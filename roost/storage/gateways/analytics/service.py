@@ -7,10 +7,8 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.periodic_flusher import PeriodicFlusher
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid

@@ -6,10 +6,8 @@ Changes lock the tenant's row, so that a CID has at most one instruction and no 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.core.partial_update import given_fields
 from roost.identity import tenants
