@@ -31,6 +31,7 @@ from roost.storage.payments.instructions.service import find_for_content
 from roost.storage.payments.model import (
     CLAIM_SECONDS,
     OPEN_STATES,
+    PAGE_LIMIT,
     ContentNotForSale,
     InstructionChanged,
     NoPayableAsset,
@@ -125,6 +126,7 @@ class PaymentService:
     ) -> tuple[Sequence[Payment], str | None]:
         """Return a page, newest first, and the token of the next page. Raises InvalidCid, InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
         if wanted.cid is not None:
             wanted = replace(wanted, cid=str(Cid.parse(wanted.cid).v1()))
         rows = await self._db.read_long(

@@ -20,6 +20,7 @@ from roost.storage.pins.model import (
     FAILED,
     FAILURE_RETENTION,
     HOSTS_LIMIT,
+    PAGE_LIMIT,
     QUEUE_LIMIT,
     QUEUED,
     RETRIEVE,
@@ -62,6 +63,7 @@ class PinService:
     ) -> tuple[Sequence[Pin], str | None]:
         """Return a page and the token of the next one, if any. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
         rows = await self._db.read_long(
             lambda connection: store.list_pins(connection, tenant_id, query, after, limit + 1), tenant_id
         )

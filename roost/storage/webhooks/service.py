@@ -20,6 +20,7 @@ from roost.storage.files.model import File, FileEvent
 from roost.storage.webhooks import store
 from roost.storage.webhooks.model import (
     DELIVER,
+    PAGE_LIMIT,
     SECRET_BYTES,
     SECRET_OVERLAP,
     SECRETS_LIMIT,
@@ -142,6 +143,7 @@ class WebhookService:
     ) -> tuple[Sequence[WebhookDelivery], str | None]:
         """Return a page, newest first, and the token of the next page. Raises WebhookNotFound, InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
 
         def read(connection: Connection) -> Sequence[WebhookDelivery]:
             store.get_webhook(connection, tenant_id, webhook_id)

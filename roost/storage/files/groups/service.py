@@ -10,7 +10,7 @@ from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.groups import store
-from roost.storage.files.groups.model import Group, GroupFilter, GroupNotFound, normalize_group_name
+from roost.storage.files.groups.model import PAGE_LIMIT, Group, GroupFilter, GroupNotFound, normalize_group_name
 from roost.storage.files.groups.store import find_group
 from roost.storage.files.model import FileNotFound
 from roost.storage.files.service import FileService, get_file
@@ -37,6 +37,7 @@ class GroupService:
     ) -> tuple[Sequence[Group], str | None]:
         """Return a page, newest first, and the token of the next page, if there is one. Raises InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
         rows = await self._db.read_long(
             lambda connection: store.list_groups(connection, tenant_id, network, group_filter, after, limit + 1),
             tenant_id,

@@ -17,6 +17,7 @@ from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, find_by_cid, get_file
 from roost.storage.payments.instructions import store
 from roost.storage.payments.instructions.model import (
+    PAGE_LIMIT,
     CidAlreadyAttached,
     CidAttachment,
     CidNotAttached,
@@ -57,6 +58,7 @@ class PaymentInstructionService:
     ) -> tuple[Sequence[PaymentInstruction], str | None]:
         """Return a page, newest first, and the token of the next page. Raises InvalidCid, InvalidPageToken."""
         after = PageCursor.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
         if wanted.cid is not None:
             wanted = replace(wanted, cid=str(Cid.parse(wanted.cid).v1()))
         rows = await self._db.read_long(
@@ -106,6 +108,7 @@ class PaymentInstructionService:
         Raises PaymentInstructionNotFound, InvalidPageToken.
         """
         after = PageCursor.parse(token) if token else None
+        limit = min(max(limit, 1), PAGE_LIMIT)
 
         def read(connection: Connection) -> Sequence[CidAttachment]:
             store.get_instruction(connection, tenant_id, instruction_id)
