@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata, read_one, read_record, record_values
+from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata, read_record, record_values
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import (
     BlockLocation,
@@ -172,7 +172,8 @@ def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
     """Find the file with that root in the pack, without its leaves."""
     query = sa.select(trees.c.profile, trees.c.offset, trees.c.size)
     query = query.where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
-    return read_one(connection, query, lambda row: TreeRow(cid, row.profile, row.offset, row.size, b""))
+    row = connection.execute(query).first()
+    return None if row is None else TreeRow(cid, row.profile, row.offset, row.size, b"")
 
 
 def leaf_digests(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
