@@ -24,10 +24,9 @@ from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService
 from roost.storage.vectors import store
-from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.model import FileVectors, TextChunk, VectorSegment, VectorState
 from roost.storage.vectors.service import VectorService
-from roost.storage.vectors.vector_index import VectorIndex
+from roost.storage.vectors.vector_index import VectorIndex, open_vector_index
 from roost.work import OperationWorker
 from tests.support.databases import postgres_copy, run_postgres
 

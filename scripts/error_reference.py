@@ -16,7 +16,7 @@ from roost.agents.network.egress.proxy import REFUSAL_STATUS
 from roost.cli.output.hints import HINTS
 from roost.core.problem import InvalidInput, Problem, error_code
 from roost.http.storage_gateway.application import OWN_STATUS
-from roost.storage.payments.errors import PaymentRefused
+from roost.storage.payments.model import PaymentRefused
 from roost.web.errors import STATUS, status_code
 
 PAGE = ROOT / "docs" / "reference" / "errors.md"

@@ -30,7 +30,7 @@ from roost.drivers.tls_proxy.contract import TlsProxyFailed
 from roost.http.server.server import CannotListen, ServerAlreadyRunning, lock_data_folder
 from roost.settings import BadSettings, Settings
 from roost.storage.content import service as content
-from roost.storage.vectors.index_selection import describe_index
+from roost.storage.vectors.vector_index import describe_index
 
 _MODEL_SECONDS = 15.0
 

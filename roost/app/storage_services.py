@@ -17,30 +17,25 @@ from roost.http.storage_gateway.resolver import GatewayResolver
 from roost.identity.caller import Plan
 from roost.net.guarded_transport import check_url
 from roost.storage.compat.service import LegacyPinService
-from roost.storage.content.maintenance import MaintenanceTasks
-from roost.storage.content.service import ContentService
-from roost.storage.files import damage
+from roost.storage.content.service import ContentService, MaintenanceTasks
 from roost.storage.files.groups.service import GroupService
-from roost.storage.files.service import FileService
+from roost.storage.files.service import FileService, describe_holders
 from roost.storage.files.signatures.service import SignatureService
 from roost.storage.files.signed_urls.service import SignedUrlService
 from roost.storage.files.tus.service import TusUploadService
 from roost.storage.files.uploads.service import UploadService
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
-from roost.storage.gateways.analytics.service import AnalyticsService
-from roost.storage.gateways.custom_domains import GatewayDomainService
-from roost.storage.gateways.service import StorageGatewayService
+from roost.storage.gateways.analytics.service import AnalyticsService, GatewayHitCounter
+from roost.storage.gateways.service import GatewayDomainService, StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
-from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.model import PaymentAssets
 from roost.storage.payments.instructions.service import PaymentInstructionService
 from roost.storage.payments.service import PaymentService
 from roost.storage.pins.announcements import Announcements
 from roost.storage.pins.retrieve import PinRetrieval
 from roost.storage.pins.service import PinService
-from roost.storage.vectors.grants import VectorGrantService
-from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.indexing import VectorIndexing
-from roost.storage.vectors.service import VectorService
+from roost.storage.vectors.service import VectorGrantService, VectorService
+from roost.storage.vectors.vector_index import open_vector_index
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService
 from roost.web.service_registry import ServiceGroup
@@ -95,7 +90,7 @@ class StorageServices(ServiceGroup):
 
 def build_storage_services(core: CoreServices, drivers: StorageDrivers, domains: DomainService) -> StorageServices:
     db, operations, settings, transports = core.db, core.operations, core.settings, core.network.transports
-    content = ContentService(db, drivers.blobs, damage.describe_holders)
+    content = ContentService(db, drivers.blobs, describe_holders)
     files = FileService(db, {Plan.FREE: settings.storage_free, Plan.PAID: settings.storage_paid})
     own = _build_files(core, drivers, content, files)
     check = partial(check_url, core.network.dialer.policy)

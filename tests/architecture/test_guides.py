@@ -121,10 +121,10 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ),
         (
             "a sweep that runs once an hour and spares packs younger than a day",
-            "storage.content.maintenance:SWEEP_INTERVAL storage.content.model:ABANDONED_AFTER",
+            "storage.content.service:SWEEP_INTERVAL storage.content.model:ABANDONED_AFTER",
             (HOUR, DAY),
         ),
-        ("counted every five minutes", "storage.content.maintenance:TOTALS_INTERVAL", HOUR / 12),
+        ("counted every five minutes", "storage.content.service:TOTALS_INTERVAL", HOUR / 12),
         ("once a minute (`outage.reported`", "core.outage:_REPEAT_SECONDS", 60),
     ],
     "payments": [
@@ -257,7 +257,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
             "storage.gateways.analytics.model:DETAILED_ROWS CID_ROWS",
             (5000, 5000),
         ),
-        ("Counts are written every two seconds", "storage.gateways.analytics.hit_counter:_INTERVAL_SECONDS", 2),
+        ("Counts are written every two seconds", "storage.gateways.analytics.service:_INTERVAL_SECONDS", 2),
     ],
     "tasks": [
         (

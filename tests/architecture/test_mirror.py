@@ -51,7 +51,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/facilitator/chain_signer.py": "tests/drivers/facilitator/test_local.py",  # on a chain
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
-    "roost/storage/payments/schemas.py": "tests/contract/payments/test_payments.py",
+    "roost/storage/payments/api.py": "tests/contract/payments/test_payments.py",
     "roost/domain_names/model.py": "tests/domain_names/test_service.py",
     "roost/domain_names/store.py": "tests/domain_names/test_service.py",
     "roost/agents/setup/devices/*.py": "tests/contract/test_devices.py",
@@ -117,7 +117,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/pins/model.py": "tests/storage/pins/test_service.py",
     "roost/storage/compat/psa/*.py": "tests/contract/test_psa.py",
     "roost/storage/webhooks/api.py": "tests/contract/test_webhooks.py",
-    "roost/storage/webhooks/schemas.py": "tests/contract/test_webhooks.py",
     "roost/storage/webhooks/store.py": "tests/storage/webhooks/test_service.py",
     "roost/drivers/http_sender/guarded.py": "tests/conformance/test_http_sender.py",  # its contract's suite, and more
     "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
@@ -127,9 +126,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/vectors/*.py": "tests/contract/test_vectors.py",
     "roost/storage/vectors/store.py": "tests/storage/vectors/test_vector_index.py",
     "roost/migrations/versions/0039_vectors.py": "tests/migrations/test_match.py",
-    "roost/storage/files/groups/api.py": "tests/contract/test_storage_groups.py",
     "roost/storage/payments/instructions/api.py": "tests/contract/test_payment_instructions.py",
-    "roost/storage/payments/instructions/schemas.py": "tests/contract/test_payment_instructions.py",
     "roost/storage/payments/instructions/store.py": "tests/storage/payments/instructions/test_service.py",
     "roost/storage/gateways/analytics/*.py": "tests/contract/test_analytics.py",
     "roost/storage/gateways/analytics/store.py": "tests/storage/gateways/analytics/test_service.py",

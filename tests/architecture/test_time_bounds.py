@@ -115,7 +115,7 @@ SPACED = (" ", "\t", "\n", "\r\n", "\xe9", "a=1; ", "- ", "&a ", "\0", "\u0300\u
 UNITS = (*MARKS.split(), *SPACED)
 SHORT = {
     "roost.agents.library.skills.verdict.text_checks.fold_lookalikes": "chunks of 2,000 characters",
-    "roost.storage.content.unixfs.multibase.decode_base58": "CIDs of at most 512 characters",
+    "roost.storage.content.unixfs.cid.decode_base58": "CIDs of at most 512 characters",
 }
 """Functions that take quadratic time, and the short texts that their callers cut or check."""
 

@@ -9,7 +9,7 @@ import httpx2 as httpx
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.signatures.model import format_milliseconds
-from roost.storage.payments.instructions.assets import BUILT_IN
+from roost.storage.payments.instructions.model import BUILT_IN
 from tests.contract.storage import keep
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
 from tests.support.server import RunningServer

@@ -7,7 +7,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.http.server.application import create_bare_application
-from roost.storage.payments.instructions.assets import BUILT_IN
+from roost.storage.payments.instructions.model import BUILT_IN
 from tests.contract.test_hub import skill_file
 from tests.storage.files.signatures.test_ethereum import account
 from tests.support.server import RunningServer

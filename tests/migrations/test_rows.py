@@ -40,23 +40,19 @@ from roost.storage.files.signatures.service import SignatureService
 from roost.storage.files.tus import store as transfers
 from roost.storage.files.tus.service import TusUploadService
 from roost.storage.files.uploads.service import UploadService
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.storage.gateways.analytics.model import AnalyticsQuery
-from roost.storage.gateways.analytics.service import AnalyticsService
-from roost.storage.gateways.errors import GatewayDomainTaken
-from roost.storage.gateways.model import Plugin, is_request_admitted
+from roost.storage.gateways.analytics.service import AnalyticsService, GatewayHitCounter
+from roost.storage.gateways.model import GatewayDomainTaken, Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.model import PaymentInstructionFilter, PaymentInstructionUpdate
-from roost.storage.payments.instructions.service import PaymentInstructionService
+from roost.storage.payments.instructions.model import PaymentAssets, PaymentInstructionFilter, PaymentInstructionUpdate
+from roost.storage.payments.instructions.service import PaymentInstructionService, find_for_content
 from roost.storage.payments.model import PaymentFilter, PaymentState
 from roost.storage.payments.service import PaymentService
 from roost.storage.pins import store as pins
 from roost.storage.pins.model import PinQuery, PinState
 from roost.storage.vectors import store as vectors
-from roost.storage.vectors.index_selection import open_vector_index
-from roost.storage.vectors.segment_index import SegmentIndex
+from roost.storage.vectors.vector_index import SegmentIndex, open_vector_index
 from roost.storage.webhooks import store as webhooks
 from roost.storage.webhooks.model import DeliveryState
 from roost.storage.webhooks.service import WebhookService
@@ -252,12 +248,14 @@ async def test_payment_instructions_hold(upgraded: Database) -> None:
     assert [one.amount for one in page[0].payment_requirements] == ["10000", str(2**256 - 1)]
     assert page[0].payment_requirements[1].description == storage_rows.LONG_NAME
     for tenant, name in ((TENANT, "pi1"), (OTHER, "pi4")):
-        found = await instructions.find_for_content(tenant, Cid.parse(CID))
+        found = await upgraded.read(
+            lambda connection, owner=tenant: find_for_content(connection, owner, Cid.parse(CID))
+        )
         assert found is not None
         assert found.id == name
     assert (await instructions.update(TENANT, "pi1", PaymentInstructionUpdate(name="x"))).version == 2
     await files.delete(TENANT, PRIVATE, "f1")
-    assert await instructions.find_for_content(TENANT, Cid.parse(CID)) is None
+    assert await upgraded.read(lambda connection: find_for_content(connection, TENANT, Cid.parse(CID))) is None
 
 
 async def test_payments_of_old_rows_are_usable(upgraded: Database) -> None:

@@ -19,29 +19,26 @@ from roost.drivers.network.none import NoNetwork
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.errors import FileNotFound, StorageQuotaExceeded
-from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.model import GroupNotFound
 from roost.storage.files.groups.service import GroupService
+from roost.storage.files.model import FileNotFound, StorageQuotaExceeded
 from roost.storage.files.service import FileService
 from roost.storage.files.tus import service as tus_service
-from roost.storage.files.tus.errors import TooManyTusUploads
-from roost.storage.files.tus.model import NewTusUpload, TusUpload
+from roost.storage.files.tus.model import NewTusUpload, TooManyTusUploads, TusUpload
 from roost.storage.files.tus.service import TusUploadService
 from roost.storage.files.uploads.service import UploadService
 from roost.storage.gateways import model as gateways_model
-from roost.storage.gateways.errors import AccessControlLimitReached, GatewayLimitReached
+from roost.storage.gateways.model import AccessControlLimitReached, GatewayLimitReached
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps import service as swaps_service
-from roost.storage.gateways.swaps.errors import SwapNotFound
-from roost.storage.gateways.swaps.model import HotSwap
+from roost.storage.gateways.swaps.model import HotSwap, SwapNotFound
 from roost.storage.gateways.swaps.service import SwapService
 from roost.storage.gateways.swaps.store import list_swaps
 from roost.storage.pins import service as pins_service
-from roost.storage.pins.errors import PinNotFound, TooManyPins
-from roost.storage.pins.model import PinRequest
+from roost.storage.pins.model import PinNotFound, PinRequest, TooManyPins
 from roost.storage.pins.service import PinService
 from roost.storage.webhooks import service as webhooks_service
-from roost.storage.webhooks.errors import WebhookLimitReached, WebhookNotFound
+from roost.storage.webhooks.model import WebhookLimitReached, WebhookNotFound
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
 from tests.storage.meanwhile import ON_POSTGRESQL, waiting
 from tests.storage.storage_env import StorageEnv
@@ -165,18 +162,18 @@ async def a_webhook_made(services: ServiceSet) -> Act:
 
 
 async def a_webhook_changed(services: ServiceSet) -> Act:
-    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
-    return lambda: services.webhooks.update(services.tenant, made.webhook.id, WebhookUpdate(description="d"))
+    made, _ = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.update(services.tenant, made.id, WebhookUpdate(description="d"))
 
 
 async def a_webhook_deleted(services: ServiceSet) -> Act:
-    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
-    return lambda: services.webhooks.delete(services.tenant, made.webhook.id)
+    made, _ = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.delete(services.tenant, made.id)
 
 
 async def a_secret_rotated(services: ServiceSet) -> Act:
-    made = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
-    return lambda: services.webhooks.rotate_secret(services.tenant, made.webhook.id)
+    made, _ = await services.webhooks.create(services.tenant, URL, WebhookUpdate())
+    return lambda: services.webhooks.rotate_secret(services.tenant, made.id)
 
 
 ACTS: Mapping[Prepare, type[Exception] | None] = {

@@ -9,8 +9,7 @@ from pathlib import Path
 from roost.cli.output.output import ExitCode, exit_with_error
 from roost.core import ids
 from roost.core.sanitize import is_storable
-from roost.storage.files.uploads.errors import InvalidUpload
-from roost.storage.files.uploads.upload_paths import parse_upload_path
+from roost.storage.files.uploads.model import InvalidUpload, parse_upload_path
 
 _CHUNK_BYTES = 1024 * 1024
 _NOT_UPLOADABLE = "is neither a file nor a folder"

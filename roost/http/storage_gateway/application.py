@@ -28,7 +28,7 @@ from roost.http.storage_gateway.response import (
 from roost.http.storage_gateway.response_cache import CachedResponse, ResponseCache
 from roost.http.storage_gateway.site_pages import SitePages
 from roost.storage.content.errors import ContentNotFound
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics.service import GatewayHitCounter
 from roost.web.errors import STATUS, problem_headers
 from roost.web.rate_limit_fields import FIELD_NAMES
 from roost.web.request_address import rule_of

@@ -19,8 +19,13 @@ from roost.http.storage_gateway.request import GatewayRequest
 from roost.http.storage_gateway.resolver import GatewayResolver, ResolvedContent
 from roost.http.storage_gateway.response import GatewayResponse
 from roost.storage.payments import forms
-from roost.storage.payments.errors import ContentNotForSale, InstructionChanged, PaymentRefused
-from roost.storage.payments.model import PaidResource, PaymentOffer
+from roost.storage.payments.model import (
+    ContentNotForSale,
+    InstructionChanged,
+    PaidResource,
+    PaymentOffer,
+    PaymentRefused,
+)
 from roost.storage.payments.service import PaymentService, VerifiedPayment
 from roost.web.errors import ERROR_CODE
 

@@ -20,11 +20,10 @@ from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.content.unixfs.errors import MalformedContent
-from roost.storage.files.errors import FileNotFound
+from roost.storage.files.model import FileNotFound
 from roost.storage.files.signatures.service import SignatureService
 from roost.storage.files.signed_urls.service import SignedUrlService
-from roost.storage.gateways.errors import GatewayNotFound
-from roost.storage.gateways.model import Plugin, StorageGateway, is_request_admitted
+from roost.storage.gateways.model import GatewayNotFound, Plugin, StorageGateway, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
 

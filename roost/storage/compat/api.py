@@ -97,7 +97,8 @@ async def unpin_file(caller: FilesWriter, cid: Annotated[str, Path()], legacy: L
 @router.post("/pinning/pinByHash")
 async def pin_by_hash(caller: FilesWriter, body: schemas.PinByHashRequest, pins: Pins) -> schemas.PinByHashResponse:
     """Fetch a CID from the public network."""
-    return schemas.pin_by_hash_response(await pins.add(caller.tenant_id, body.to_pin_request()))
+    pin = await pins.add(caller.tenant_id, body.to_pin_request())
+    return schemas.PinByHashResponse(id=pin.id, ipfs_hash=pin.request.cid, status=pin.status, name=pin.request.name)
 
 
 @router.get("/pinning/pinJobs", response_model=schemas.LegacyPinJobList)
@@ -177,7 +178,7 @@ async def swap_public_cid(
 ) -> DataEnvelope[schemas.LegacySwapRecord]:
     """Serve another CID in place of this one, on gateways with the plugin."""
     swap = await swaps.put(caller.tenant_id, _PUBLIC, cid, body.swap_cid)
-    return DataEnvelope(data=schemas.legacy_swap(swap))
+    return DataEnvelope(data=schemas.LegacySwapRecord(**vars(swap)))
 
 
 @router.get("/v3/ipfs/swap/{cid}", include_in_schema=False)
@@ -186,4 +187,4 @@ async def list_public_swaps(
 ) -> DataEnvelope[Sequence[schemas.LegacySwapRecord]]:
     """List the swaps of a CID, newest first; `domain` names one of the tenant's gateways."""
     found = await swaps.history(caller.tenant_id, _PUBLIC, cid, domain)
-    return DataEnvelope(data=[schemas.legacy_swap(swap) for swap in found])
+    return DataEnvelope(data=[schemas.LegacySwapRecord(**vars(swap)) for swap in found])

@@ -20,7 +20,7 @@ def extract_json(body: bytes, member: str, *others: str) -> tuple[list[object], 
 
     Raises ValueError.
     """
-    parsed = json.loads(body, parse_constant=_reject_constant)
+    parsed = json.loads(body, parse_constant=reject_constant)
     if not isinstance(parsed, dict):
         raise ValueError  # noqa: TRY004 - invalid JSON raises the same
     value = cast("dict[str, Any]", parsed)
@@ -41,7 +41,8 @@ def main() -> None:
     sys.stdout.buffer.write(json.dumps(others).encode() + b"\n" + content)
 
 
-def _reject_constant(_: str) -> NoReturn:
+def reject_constant(_: str) -> NoReturn:
+    """Refuse `NaN` and infinities, which are not JSON, as `parse_constant` of `json.loads`."""
     raise ValueError
 
 

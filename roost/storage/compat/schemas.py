@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
-from roost.storage.compat.errors import InvalidLegacyRequest
+from roost.storage.compat.json_extractor import reject_constant
+from roost.storage.compat.service import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing
@@ -15,7 +16,6 @@ from roost.storage.files.groups.model import NAME_LIMIT as GROUP_NAME_LIMIT
 from roost.storage.files.groups.model import PAGE_DEFAULT as GROUPS_DEFAULT
 from roost.storage.files.groups.model import PAGE_LIMIT as GROUPS_LIMIT
 from roost.storage.files.groups.model import Group
-from roost.storage.files.groups.schemas import GroupName
 from roost.storage.files.model import (
     KEYVALUES_LIMIT,
     File,
@@ -27,9 +27,16 @@ from roost.storage.files.model import (
 )
 from roost.storage.files.uploads.model import UploadMetadata
 from roost.storage.files.uploads.schemas import describe_form
-from roost.storage.gateways.swaps.model import HotSwap
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
-from roost.storage.pins.schemas import HostNodes, PinByCidRequest, PinName, QueuedState, SortOrder, parse_pin_query
+from roost.storage.pins.schemas import (
+    HostNodes,
+    PinByCidRequest,
+    PinName,
+    QueuedState,
+    SortOrder,
+    parse_pin_query,
+    pin_job_record,
+)
 from roost.web.schemas import ApiSchema, Moment, StorageSchema, Text, ZonedTime, describe_body
 
 _TEXT_OPERATORS = {
@@ -158,11 +165,8 @@ class HashMetadataRequest(StorageSchema):
     def apply(self, metadata: FileMetadata) -> FileMetadata:
         """Validate the metadata. Raises InvalidFileMetadata."""
         name = metadata.name if self.name is None else metadata_parsing.parse_name(self.name)
-        return replace(
-            metadata,
-            name=name,
-            keyvalues=metadata_parsing.parse_keyvalues({**metadata.keyvalues, **(self.keyvalues or {})}),
-        )
+        keyvalues = metadata_parsing.parse_keyvalues({**metadata.keyvalues, **(self.keyvalues or {})})
+        return replace(metadata, name=name, keyvalues=keyvalues)
 
 
 class PinByHashMetadata(StorageSchema):
@@ -189,9 +193,8 @@ class PinByHashRequest(StorageSchema):
         """Validate the request. Raises InvalidCid, InvalidFileMetadata."""
         metadata, options = self.metadata or PinByHashMetadata(), self.options or PinByHashOptions()
         request = PinByCidRequest(cid=self.hash, name=metadata.name, keyvalues=metadata.keyvalues)
-        return request.model_copy(
-            update={"group_id": options.group_id, "host_nodes": options.host_nodes}
-        ).to_pin_request()
+        chosen = {"group_id": options.group_id, "host_nodes": options.host_nodes}
+        return request.model_copy(update=chosen).to_pin_request()
 
 
 class LegacyPinJobParameters(StorageSchema):
@@ -230,7 +233,7 @@ class LegacyPinJobList(StorageSchema):
 
 
 class GroupNameRequest(StorageSchema):
-    name: GroupName
+    name: Annotated[Text, Field(min_length=1, max_length=GROUP_NAME_LIMIT, examples=["Reports"])]
 
 
 class LegacyGroupParameters(ApiSchema):
@@ -265,28 +268,12 @@ def pin_file_response(file: File) -> PinFileResponse:
     return PinFileResponse(**vars(file), **vars(file.metadata), **named)
 
 
-def pin_by_hash_response(pin: Pin) -> PinByHashResponse:
-    return PinByHashResponse(id=pin.id, ipfs_hash=pin.request.cid, status=pin.status, name=pin.request.name)
-
-
 def pin_job_row(pin: Pin) -> LegacyPinJobRecord:
-    return LegacyPinJobRecord(
-        id=pin.id,
-        ipfs_pin_hash=pin.request.cid,
-        date_queued=pin.created_at,
-        name=pin.request.name,
-        status=pin.status,
-        keyvalues=pin.request.keyvalues or None,
-        host_nodes=pin.request.hosts or None,
-    )
+    return LegacyPinJobRecord(**vars(pin_job_record(pin)), ipfs_pin_hash=pin.request.cid)
 
 
 def legacy_group(group: Group) -> LegacyGroupRecord:
     return LegacyGroupRecord(**vars(group), user_id=group.tenant_id)
-
-
-def legacy_swap(swap: HotSwap) -> LegacySwapRecord:
-    return LegacySwapRecord(mapped_cid=swap.mapped_cid, created_at=swap.created_at)
 
 
 def pin_list_row(file: File) -> PinListRow:
@@ -298,17 +285,6 @@ def pin_list_row(file: File) -> PinListRow:
         date_pinned=file.created_at,
         date_unpinned=file.deleted_at,
     )
-
-
-def _parse_object(text: str, field: str) -> Mapping[str, Any]:
-    """Parse a JSON object. Raises InvalidLegacyRequest."""
-    try:
-        value = json.loads(text, parse_constant=_reject_constant)
-    except ValueError:
-        raise InvalidLegacyRequest(detail=f"{field}: must be JSON") from None
-    if not isinstance(value, dict):
-        raise InvalidLegacyRequest(detail=f"{field}: must be a JSON object")
-    return cast("Mapping[str, Any]", value)
 
 
 def upload_metadata(metadata: object, options: object) -> UploadMetadata:
@@ -369,12 +345,13 @@ def _as_object(value: object, field: str) -> Mapping[str, Any]:
     """Return an object, given as such or as JSON. Raises InvalidLegacyRequest."""
     if value is None or value == "":
         return {}
+    kind = "an object"
     if isinstance(value, str):
-        return _parse_object(value, field)
+        kind = "a JSON object"
+        try:
+            value = json.loads(value, parse_constant=reject_constant)
+        except ValueError:
+            raise InvalidLegacyRequest(detail=f"{field}: must be JSON") from None
     if not isinstance(value, dict):
-        raise InvalidLegacyRequest(detail=f"{field}: must be an object")
+        raise InvalidLegacyRequest(detail=f"{field}: must be {kind}")
     return cast("Mapping[str, Any]", value)
-
-
-def _reject_constant(_: str) -> None:
-    raise ValueError

@@ -5,10 +5,12 @@ Source: ipfs/specs, trustless gateway: `dag-scope`, `entity-bytes`; order=dfs, d
 
 import re
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from roost.storage.content.car_receiver import CarReceiver
 from roost.storage.content.errors import InvalidByteRange, TooManyBlocks
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat, decode_node
@@ -84,6 +86,25 @@ async def export_frames(reader: ContentReader, scope: ContentScope, root: Cid) -
     """Stream the frames of all blocks from `root` down, for a CAR whose header was written. Raises as `export_car`."""
     async for piece in _DagWalk(reader, scope, DagScope.ALL, dups=False).walk_below(root, None):
         yield piece
+
+
+async def export_tree(reader: ContentReader, scope: ContentScope, root: Cid) -> AsyncGenerator[bytes]:
+    """Stream a CAR of all blocks from `root` down. Raises as `export_car`."""
+    async with aclosing(export_car(reader, scope, [await reader.stat(scope, root)])) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+async def copy_tree(reader: ContentReader, scope: ContentScope, root: Cid, car: CarReceiver) -> None:
+    """Write a tree to a new pack, with the same CIDs, and commit its blob.
+
+    Raises the errors of `export_car` and of the receiver.
+    """
+    async with aclosing(export_tree(reader, scope, root)) as pieces:
+        async for piece in pieces:
+            await car.write(piece)
+    await car.finish()
+    await car.commit_blob()
 
 
 class _DagWalk:

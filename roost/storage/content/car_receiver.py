@@ -5,24 +5,20 @@ roots other than one is rejected. Blocks that the root does not reach are bytes 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-from sqlalchemy import Connection
 
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
-from roost.storage.content.chunk_pipeline import ChunkPipeline
 from roost.storage.content.model import MAX_FILE_DEPTH, BlockLocation, BlockRow, Pack
+from roost.storage.content.receiver import PackReceiver
 from roost.storage.content.unixfs import car, dagpb
 from roost.storage.content.unixfs.cid import DAG_PB, IDENTITY, RAW, Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
 from roost.storage.content.unixfs.errors import MalformedContent
 
-T = TypeVar("T")
 MAX_BLOCKS = 250_000
 MAX_LINKS = 500_000
 """Limits of one CAR, which bound memory; at 256 KiB a block they allow 61 GiB."""
@@ -61,22 +57,16 @@ class _SubtreeSummary:
     depth: int = 0
 
 
-class CarReceiver:
+class CarReceiver(PackReceiver):
     """A CAR upload from `ContentService.receive_car`: `write` the CAR, `finish` it, then `commit` once."""
 
     def __init__(self, db: Database, writer: BlobWriter, key: str) -> None:
-        self._db = db
-        self._writer = writer
+        super().__init__(db, writer, key, self._index_blocks)
         self._reader = car.CarReader()
-        self._pipeline = ChunkPipeline(self._index_blocks, writer.write)
         self._rows: dict[Cid, BlockRow] = {}
         self._nodes: dict[Cid, _NodeSummary] = {}
         self._link_count = 0
         self._subtrees: dict[Cid, _SubtreeSummary] = {}
-        self._is_blob_committed = False
-        self.pack_id = key
-        self.size = 0
-        """Bytes received."""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write the next bytes of the CAR. Raises MalformedContent, BlobStoreFailed."""
@@ -92,12 +82,6 @@ class CarReceiver:
         await self.flush()
         return await asyncio.to_thread(self._verify_contents)
 
-    async def commit_blob(self) -> None:
-        """Make the pack an object of the blob store, not yet visible. Idempotent. Raises BlobStoreFailed."""
-        if not self._is_blob_committed:
-            await self._writer.commit()
-            self._is_blob_committed = True
-
     def find_row(self, cid: Cid) -> BlockRow | None:
         """Return the location of a received block."""
         return self._rows.get(cid.v1())
@@ -111,16 +95,6 @@ class CarReceiver:
         rows = [self._rows[cid] for cid in cids if cid.hash != IDENTITY]
         store.add_pack(connection, Pack(self.pack_id, self.size, clock.utc_now()), rows, ())
 
-    async def commit(self, then: Callable[[Connection], T]) -> T:
-        """Commit the blob, then publish the pack and call `then` in one transaction; see `ContentReceiver.commit`."""
-        await self.commit_blob()
-
-        def publish(connection: Connection) -> T:
-            self.publish_pack(connection)
-            return then(connection)
-
-        return await self._db.write(publish)
-
     def _list_below(self, root: Cid) -> set[Cid]:
         found, waiting = {root}, [root]
         while waiting:
@@ -128,10 +102,6 @@ class CarReceiver:
             found |= new
             waiting += new
         return found
-
-    async def aclose(self) -> None:
-        """Wait for running work and release the buffers. Idempotent."""
-        await self._pipeline.close()
 
     def _index_blocks(self, piece: memoryview) -> None:
         for block in self._reader.feed(piece):
@@ -209,11 +179,8 @@ class CarReceiver:
         if node.kind in _FOLDERS:
             return _SubtreeSummary(size, min(_MOST_FILES, sum(part.files for part in parts)))
         depth = max((part.depth + 1 for part in parts), default=0)
-        declared = node.data_size + size if node.declared_size is None else node.declared_size
-        if (
-            declared != node.data_size + size
-            or [part.size for part in parts] != list(node.link_sizes)
-            or depth > MAX_FILE_DEPTH
-        ):
+        total = node.data_size + size
+        sizes_differ = node.declared_size not in {None, total} or [part.size for part in parts] != list(node.link_sizes)
+        if sizes_differ or depth > MAX_FILE_DEPTH:
             raise MalformedContent(f"A file of the CAR declares a wrong size or is too deep: {cid}")
-        return _SubtreeSummary(declared, depth=depth)
+        return _SubtreeSummary(total, depth=depth)

@@ -7,6 +7,7 @@ and one read. Other graphs are walked link by link.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NoReturn
 
 from roost.core import log
@@ -119,9 +120,8 @@ class ContentReader:
         cid = found.row.cid
         if cid.codec != DAG_PB:
             whole = found.row.location is not BlockLocation.FRAMED  # otherwise a leaf node addressed by its RAW CID
-            return ContentStat(
-                cid, UnixfsKind.RAW, found.row.length if whole else len(await self._load_block(found)), found
-            )
+            size = found.row.length if whole else len(await self._load_block(found))
+            return ContentStat(cid, UnixfsKind.RAW, size, found)
         node = await decode_node(await self._load_block(found))
         return ContentStat(cid, node.unixfs.kind, _file_size(node.unixfs), found, node)
 
@@ -167,35 +167,27 @@ class ContentReader:
             yield piece
 
     async def _stream_tree(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """Stream a range of a file that is one range of its pack."""
-        try:
-            async for piece in self._stream_chunks(pack_id, tree, begin, end):
-                yield piece
-        except BlobNotFound:
-            await self._report_damage(pack_id)
-
-    async def _stream_chunks(self, pack_id: str, tree: TreeRow, begin: int, end: int) -> AsyncGenerator[bytes]:
-        """Stream the range chunk by chunk, each verified."""
+        """Stream a range of a file that is one range of its pack, chunk by chunk, each verified."""
         profile = get_profile(tree.profile)
         first, last = begin // profile.chunk, -(-end // profile.chunk)
-        for page in range(first, last, _DIGEST_PAGE):
-            count = min(_DIGEST_PAGE, last - page)
-            digests = await self._db.read(
-                lambda connection, page=page, count=count: store.leaf_digests(
-                    connection, pack_id, tree.cid, page, count
-                )
-            )
-            at = page * profile.chunk
-            length = min(count * profile.chunk, tree.size - at)
-            number = 0
-            async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
-                digest = digests[number * DIGEST : (number + 1) * DIGEST]
-                framed = piece if profile.raw else _frame_leaf(piece)
-                if not Cid(1, RAW, SHA2_256, digest).matches(framed):
-                    await self._report_damage(pack_id)
-                yield piece[max(0, begin - at) : end - at]
-                at += profile.chunk
-                number += 1
+        try:
+            for page in range(first, last, _DIGEST_PAGE):
+                count = min(_DIGEST_PAGE, last - page)
+                read = partial(store.leaf_digests, pack_id=pack_id, cid=tree.cid, first=page, count=count)
+                digests = await self._db.read(read)
+                at = page * profile.chunk
+                length = min(count * profile.chunk, tree.size - at)
+                number = 0
+                async for piece in self._blobs.stream(pack_id, tree.offset + at, length, profile.chunk):
+                    digest = digests[number * DIGEST : (number + 1) * DIGEST]
+                    framed = piece if profile.raw else _frame_leaf(piece)
+                    if not Cid(1, RAW, SHA2_256, digest).matches(framed):
+                        await self._report_damage(pack_id)
+                    yield piece[max(0, begin - at) : end - at]
+                    at += profile.chunk
+                    number += 1
+        except BlobNotFound:
+            await self._report_damage(pack_id)
 
     async def _walk_file(
         self, scope: ContentScope, cid: Cid, begin: int, end: int, depth: int

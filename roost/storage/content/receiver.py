@@ -3,13 +3,12 @@
 The pack is an object of the blob store before the transaction makes it content, so a crash leaves nothing visible.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.drivers.blob.contract import BlobWriter
 from roost.storage.content import store
 from roost.storage.content.chunk_pipeline import PIECE_SIZE, ChunkPipeline
@@ -24,24 +23,59 @@ FolderTree = Mapping[str, "DagTree | FolderTree"]
 """Files and folders by their names."""
 
 
-class ContentReceiver:
-    """A new pack: `write` the bytes of a file and `end_file`, for each file; then `commit` once."""
+class PackReceiver(ABC):
+    """A new pack: `commit` makes what was written an object of the blob store, and then content."""
 
-    def __init__(self, db: Database, writer: BlobWriter, key: str, profile: ImportProfile) -> None:
+    def __init__(self, db: Database, writer: BlobWriter, key: str, process: Callable[[memoryview], None]) -> None:
         self._db = db
         self._writer = writer
+        self._pipeline = ChunkPipeline(process, writer.write)
+        self._is_blob_committed = False
+        self.pack_id = key
+        self.size: int = 0
+        """Bytes received."""
+
+    async def commit_blob(self) -> None:
+        """Make the pack an object of the blob store, not yet visible. Idempotent. Raises BlobStoreFailed."""
+        if not self._is_blob_committed:
+            await self._writer.commit()
+            self._is_blob_committed = True
+
+    async def commit(self, then: Callable[[Connection], T]) -> T:
+        """Commit the blob, then publish the pack and call `then`, which adds a holder, in one transaction.
+
+        Raises BlobStoreFailed and the errors of `then`; nothing is visible after either.
+        """
+        await self.commit_blob()
+
+        def publish(connection: Connection) -> T:
+            self.publish_pack(connection)
+            return then(connection)
+
+        return await self._db.write(publish)
+
+    @abstractmethod
+    def publish_pack(self, connection: Connection) -> None:
+        """Make a committed blob content, in the transaction that adds a holder."""
+
+    async def aclose(self) -> None:
+        """Wait for running work and release the buffers. Idempotent."""
+        await self._pipeline.close()
+
+
+class ContentReceiver(PackReceiver):
+    """A pack of files: `write` the bytes of a file and `end_file`, for each file; then `commit` once."""
+
+    def __init__(self, db: Database, writer: BlobWriter, key: str, profile: ImportProfile) -> None:
+        super().__init__(db, writer, key, self._hash_piece)
         self._profile = profile
         self._importer = UnixfsImporter(profile)
-        self._pipeline = ChunkPipeline(self._hash_piece, writer.write)
         self._file_offset = 0
         self._small_files: list[bytes | memoryview] = []
         self._small_bytes = 0
         self._nodes: list[BlockRow] = []
-        self._trees: list[TreeRow] = []
-        self._is_blob_committed = False
-        self.pack_id = key
-        self.size = 0
-        """Bytes received."""
+        self.files: list[TreeRow] = []
+        """The finished files, in order."""
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write the next bytes of the current file. Raises BlobStoreFailed."""
@@ -112,35 +146,13 @@ class ContentReceiver:
         self._add_nodes(tree.nodes)
         return tree
 
-    @property
-    def files(self) -> Sequence[TreeRow]:
-        """The finished files, in order."""
-        return self._trees
-
     async def commit_blob(self) -> None:
-        """Make the pack an object of the blob store, not yet visible. Idempotent. Raises BlobStoreFailed."""
-        if not self._is_blob_committed:
-            await self._flush_small_files()
-            await self._writer.commit()
-            self._is_blob_committed = True
-
-    async def commit(self, then: Callable[[Connection], T]) -> T:
-        """Commit the blob, then publish the pack and call `then`, which adds a holder, in one transaction.
-
-        Raises BlobStoreFailed and the errors of `then`; nothing is visible after either.
-        """
-        await self.commit_blob()
-
-        def publish(connection: Connection) -> T:
-            self.publish_pack(connection)
-            return then(connection)
-
-        return await self._db.write(publish)
+        await self._flush_small_files()  # writes nothing when it is repeated
+        await super().commit_blob()
 
     def publish_pack(self, connection: Connection) -> None:
-        """Make a committed blob content, in the transaction that adds a holder."""
         pack = Pack(self.pack_id, self.size, clock.utc_now())
-        store.add_pack(connection, pack, self._block_rows(), self._trees)
+        store.add_pack(connection, pack, self._block_rows(), self.files)
 
     async def _flush_small_files(self) -> None:
         if self._small_files:
@@ -152,13 +164,9 @@ class ContentReceiver:
         self._small_bytes += len(content)
 
     def _add_tree(self, tree: DagTree) -> None:
-        self._trees.append(TreeRow(tree.cid, self._profile.name, self._file_offset, tree.size, tree.leaves))
+        self.files.append(TreeRow(tree.cid, self._profile.name, self._file_offset, tree.size, tree.leaves))
         self._add_nodes(tree.nodes)
         self._file_offset = self.size
-
-    async def aclose(self) -> None:
-        """Wait for running work and release the buffers. Idempotent."""
-        await self._pipeline.close()
 
     def _hash_piece(self, piece: memoryview) -> None:
         self._importer.update(piece)
@@ -167,7 +175,7 @@ class ContentReceiver:
         """Yield the row of every block; lazily, because a large file has many."""
         chunk = self._profile.chunk
         codec, where = (RAW, BlockLocation.SLICE) if self._profile.raw else (DAG_PB, BlockLocation.FRAMED)
-        for file in self._trees:
+        for file in self.files:
             for at in range(0, len(file.leaves), DIGEST):
                 cid = Cid(self._profile.version, codec, SHA2_256, file.leaves[at : at + DIGEST])
                 begin = at // DIGEST * chunk

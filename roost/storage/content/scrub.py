@@ -9,10 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.storage.content import store
 from roost.storage.content.model import BlockMatch, Pack
 from roost.storage.content.reader import ContentReader

@@ -1,27 +1,34 @@
-"""Receive content, add and release holders of packs, and sweep packs without one."""
+"""Receive content, add and release holders of packs, and sweep packs without one, also in the background."""
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
-from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core import clock, ids, log
+from roost.core.db import Connection, Database
 from roost.core.db.database import DatabaseWriteFailed
+from roost.core.periodic import PeriodicTask
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
 from roost.storage.content import store
 from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.model import ABANDONED_AFTER, ContentNetwork, InternalNetwork, PackReference, StorageTotals
+from roost.storage.content.chunk_pipeline import PIECE_SIZE
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ABANDONED_AFTER, BlockMatch, ContentScope, PackReference, StorageTotals
 from roost.storage.content.reader import ContentReader
-from roost.storage.content.received_car import ReceivedCarReader
 from roost.storage.content.receiver import ContentReceiver
-from roost.storage.content.reimport import Reimporter
 from roost.storage.content.scrub import ContentScrubber, DescribeHolders
+from roost.storage.content.unixfs.cid import IDENTITY, Cid
 from roost.storage.content.unixfs.importer import DagTree
 from roost.storage.content.unixfs.profile import ImportProfile
 
+SWEEP_INTERVAL = timedelta(hours=1)
+EXPIRE_INTERVAL = timedelta(minutes=1)
+SCRUB_INTERVAL = timedelta(minutes=5)
+TOTALS_INTERVAL = timedelta(minutes=5)
+
 _BATCH_SIZE = 100
+
+_log = log.get_logger("content")
 
 
 class ContentService:
@@ -32,7 +39,6 @@ class ContentService:
         self._blobs = blobs
         self.reader = ContentReader(db, blobs)
         self.scrubber = ContentScrubber(db, self.reader, describe_holders=describe_holders)
-        self.reimporter = Reimporter(db, blobs)
         self.totals = StorageTotals(0, 0)
         """As of the last `refresh_totals`."""
 
@@ -65,7 +71,33 @@ class ContentService:
         Raises BlobStoreFailed.
         """
         await car.commit_blob()
-        return ReceivedCarReader(self._db, self._blobs, car)
+        return _ReceivedCarReader(self._db, self._blobs, car)
+
+    async def import_with_profile(
+        self, receiver: ContentReceiver, profile: ImportProfile
+    ) -> tuple[ContentReceiver, list[DagTree]]:
+        """Read a received pack again; return a receiver of it and its files by another profile.
+
+        Forms may name the profile after the bytes, which are not written again. Raises BlobNotFound, BlobStoreFailed.
+        """
+        await receiver.commit_blob()
+        other = ContentReceiver(self._db, _NullWriter(), receiver.pack_id, profile)
+        trees: list[DagTree] = []
+        for file in receiver.files:
+            if file.size:
+                async for piece in self._blobs.stream(receiver.pack_id, file.offset, file.size, PIECE_SIZE):
+                    await other.write(piece)
+            trees.append(await other.end_file())
+        return other, trees
+
+    async def import_car(self, receiver: ContentReceiver) -> CarReceiver:
+        """Read a received pack again, as a CAR. Raises MalformedContent, BlobNotFound, BlobStoreFailed."""
+        await receiver.commit_blob()
+        car = CarReceiver(self._db, _NullWriter(), receiver.pack_id)
+        if receiver.size:
+            async for piece in self._blobs.stream(receiver.pack_id, 0, receiver.size, PIECE_SIZE):
+                await car.write(piece)
+        return car
 
     async def discard(self, pack_id: str) -> None:
         """Remove a pack now unless it has a holder; after a failure, the next sweep removes it."""
@@ -114,28 +146,74 @@ class ContentService:
         return len(unknown)
 
 
-def hold_pack(connection: Connection, reference: PackReference) -> None:
-    """Add a holder to a pack, in the transaction that creates the holder."""
-    store.hold_pack(connection, reference)
+class MaintenanceTasks:
+    """The four periodic tasks of a content store; several servers of one database may all run them."""
+
+    def __init__(self, content: ContentService, expire: Callable[[], Awaitable[int]]) -> None:
+        """`expire` ends some expired rows and returns their number."""
+        self._content = content
+        self._expire = expire
+        self._tasks = [
+            PeriodicTask("content sweep", self._sweep, SWEEP_INTERVAL.total_seconds()),
+            PeriodicTask("content expire", self._expire_all, EXPIRE_INTERVAL.total_seconds()),
+            PeriodicTask("content scrub", content.scrubber.scrub_due, SCRUB_INTERVAL.total_seconds()),
+            PeriodicTask("content totals", content.refresh_totals, TOTALS_INTERVAL.total_seconds()),
+        ]
+
+    def start(self) -> None:
+        for task in self._tasks:
+            task.start()
+
+    async def stop(self) -> None:
+        """Idempotent. The next start does the rest of a run that was cancelled."""
+        for task in self._tasks:
+            await task.stop()
+
+    async def _sweep(self) -> None:
+        if count := await self._content.sweep():
+            _log.info("content.swept", objects=count)
+
+    async def _expire_all(self) -> None:
+        while await self._expire():
+            pass
 
 
-def hold_packs(
-    connection: Connection,
-    holder: str,
-    tenant_id: str,
-    network: ContentNetwork | InternalNetwork,
-    pack_ids: Collection[str],
-) -> None:
-    """Replace the packs of a holder: add it to those that are new, and release those that are missing.
+class _NullWriter(BlobWriter):
+    """Writer of bytes that the pack already has."""
 
-    The caller locks the tenant; a holder keeps its tenant and its network. Raises ContentNotFound if a pack is gone.
-    """
-    store.hold_packs(connection, holder, tenant_id, network, pack_ids)
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    async def commit(self) -> None:
+        pass
+
+    async def abort(self) -> None:
+        pass
 
 
-def release_packs(connection: Connection, holder: str) -> None:
-    """Release the packs of a holder; the sweep removes packs without a holder."""
-    store.release_packs(connection, holder)
+class _ReceivedCarReader(ContentReader):
+    """Reader of the blocks of one received CAR, whatever the scope, before it is content."""
+
+    def __init__(self, db: Database, blobs: BlobStore, car: CarReceiver) -> None:
+        super().__init__(db, blobs)
+        self._car = car
+
+    async def find_block(self, scope: ContentScope, cid: Cid) -> BlockMatch:
+        if cid.hash == IDENTITY:
+            return await super().find_block(scope, cid)
+        row = self._car.find_row(cid)
+        if row is None:
+            raise ContentNotFound
+        return BlockMatch(self._car.pack_id, row)
+
+    async def find_blocks(self, scope: ContentScope, cids: Sequence[Cid]) -> Sequence[BlockMatch]:
+        return [await self.find_block(scope, cid) for cid in cids]
+
+
+# Other slices call these in their transactions; the store is private to this package.
+hold_pack, hold_packs, release_packs = store.hold_pack, store.hold_packs, store.release_packs
+is_damaged, holders_of_damaged = store.holds_damaged, store.holders_of_damaged
+stored_bytes, storage_totals = store.stored_bytes, store.storage_totals
 
 
 def replace_damaged(connection: Connection, reference: PackReference) -> bool:
@@ -145,23 +223,3 @@ def replace_damaged(connection: Connection, reference: PackReference) -> bool:
     store.release_packs(connection, reference.holder)
     store.hold_pack(connection, reference)
     return True
-
-
-def stored_bytes(connection: Connection, tenant_id: str) -> int:
-    """Return the bytes of all packs that the tenant holds."""
-    return store.stored_bytes(connection, tenant_id)
-
-
-def storage_totals(connection: Connection) -> StorageTotals:
-    """Return the bytes of the packs of all tenants."""
-    return store.storage_totals(connection)
-
-
-def is_damaged(connection: Connection, holder: str) -> bool:
-    """Return whether a pack of the holder is known to be damaged."""
-    return store.holds_damaged(connection, holder)
-
-
-def holders_of_damaged(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """List holders of damaged packs after a name, in order."""
-    return store.holders_of_damaged(connection, after, limit)

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata
+from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata, read_record, record_values
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import (
     BlockLocation,
@@ -98,9 +98,7 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
 
     A file that is one raw block needs no row beside that of the block.
     """
-    connection.execute(
-        packs.insert().values(id=pack.id, size=pack.size, damaged=False, created_at=pack.created_at, checked_at=None)
-    )
+    connection.execute(packs.insert().values(record_values(packs, pack)))
     unique_blocks = {row.cid.digest: _block_values(pack.id, row) for row in rows}
     unique_trees = {file.cid.digest: _tree_values(pack.id, file) for file in files if file.cid.codec != RAW}
     for table, values in ((blocks, list(unique_blocks.values())), (trees, list(unique_trees.values()))):
@@ -109,13 +107,8 @@ def add_pack(connection: Connection, pack: Pack, rows: Iterable[BlockRow], files
 
 
 def hold_pack(connection: Connection, reference: PackReference) -> None:
-    values = {
-        "pack_id": reference.pack_id,
-        "holder": reference.holder,
-        "tenant_id": reference.tenant_id,
-        "network": reference.network,
-    }
-    connection.execute(holds.insert().values(values))
+    """Add a holder to a pack, in the transaction that creates the holder."""
+    connection.execute(holds.insert().values(record_values(holds, reference)))
     _add_stored_bytes(connection, reference.tenant_id, _pack_size(connection, reference.pack_id))
 
 
@@ -126,7 +119,10 @@ def hold_packs(
     network: ContentNetwork | InternalNetwork,
     pack_ids: Collection[str],
 ) -> None:
-    """Replace the packs of a holder. Raises ContentNotFound if a pack is gone."""
+    """Replace the packs of a holder: add it to those that are new, and release those that are missing.
+
+    The caller locks the tenant; a holder keeps its tenant and its network. Raises ContentNotFound if a pack is gone.
+    """
     held = set(connection.execute(sa.select(holds.c.pack_id).where(holds.c.holder == holder)).scalars())
     gone, new = sorted(held.difference(pack_ids)), sorted(set(pack_ids) - held)
     sizes = _pack_sizes(connection, [*gone, *new])
@@ -142,6 +138,7 @@ def hold_packs(
 
 
 def release_packs(connection: Connection, holder: str) -> None:
+    """Release the packs of a holder; the sweep removes packs without a holder."""
     gone = holds.delete().where(holds.c.holder == holder).returning(holds.c.pack_id, holds.c.tenant_id)
     for row in connection.execute(gone).all():
         _add_stored_bytes(connection, row.tenant_id, -_pack_size(connection, row.pack_id))
@@ -173,8 +170,8 @@ def find_blocks(connection: Connection, scope: ContentScope, cids: Sequence[Cid]
 
 def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
     """Find the file with that root in the pack, without its leaves."""
-    columns = [column for column in trees.c if column is not trees.c.leaves]
-    query = sa.select(*columns).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
+    query = sa.select(trees.c.profile, trees.c.offset, trees.c.size)
+    query = query.where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
     row = connection.execute(query).first()
     return None if row is None else TreeRow(cid, row.profile, row.offset, row.size, b"")
 
@@ -182,9 +179,8 @@ def find_tree(connection: Connection, pack_id: str, cid: Cid) -> TreeRow | None:
 def leaf_digests(connection: Connection, pack_id: str, cid: Cid, first: int, count: int) -> bytes:
     """Return the concatenated digests of `count` chunks of a file."""
     part = sa.func.substr(trees.c.leaves, first * DIGEST + 1, count * DIGEST)
-    return connection.execute(
-        sa.select(part).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
-    ).scalar_one()
+    query = sa.select(part).where(trees.c.pack_id == pack_id, trees.c.digest == cid.digest)
+    return connection.execute(query).scalar_one()
 
 
 def mark_damaged(connection: Connection, pack_id: str) -> bool:
@@ -213,7 +209,7 @@ def list_unchecked(
         key = sa.tuple_(packs.c.checked_at, packs.c.id)
         due = due.where(key > sa.tuple_(sa.literal(checked_at, UtcTime), sa.literal(pack_id)))
     found += connection.execute(due.limit(limit - len(found)))
-    return [Pack(row.id, row.size, row.created_at, row.damaged, row.checked_at) for row in found]
+    return [read_record(Pack, row) for row in found]
 
 
 def count_unchecked(connection: Connection, before: datetime) -> int:

@@ -27,6 +27,9 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4_096  # bytes; the limits of Linux
 _PERMISSIONS = 0o777
 _END = bytes(2 * tarfile.BLOCKSIZE)
 
+_Member = tuple[str, Cid, ContentStat | None]
+"""Path, CID and stat of a member; None marks a raw block, which is a file."""
+
 
 class TarArchive:
     """Tar of one file or folder: `check` it, then `stream` it."""
@@ -76,7 +79,7 @@ class TarArchive:
             raise ContentDamaged
         yield _padding(size)
 
-    async def _walk_limited(self) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
+    async def _walk_limited(self) -> AsyncGenerator[_Member]:
         count = 0
         async for member in self._walk_members(self._top.cid, str(self._top.cid), 0):
             count += 1
@@ -84,10 +87,7 @@ class TarArchive:
                 raise TooManyArchiveMembers
             yield member
 
-    async def _walk_members(
-        self, cid: Cid, path: str, depth: int
-    ) -> AsyncGenerator[tuple[str, Cid, ContentStat | None]]:
-        """Yield path, CID and stat of every member; None marks a raw block, which is a file."""
+    async def _walk_members(self, cid: Cid, path: str, depth: int) -> AsyncGenerator[_Member]:
         stat = None if cid.codec == RAW else await self._reader.stat(self._scope, cid)
         if stat is not None and (cid.codec != DAG_PB or stat.kind is UnixfsKind.METADATA):
             raise NotArchivable

@@ -24,7 +24,7 @@ async def get_file(
     caller: FilesReader, file_id: FileId, files: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.FileItem]:
     """Return a file."""
-    return DataEnvelope(data=schemas.file_item(await files.get(caller.tenant_id, network, str(file_id))))
+    return DataEnvelope(data=schemas.FileItem.from_file(await files.get(caller.tenant_id, network, str(file_id))))
 
 
 @router.put("/{network}/{id:uuid}")
@@ -32,7 +32,8 @@ async def update_file(
     caller: FilesWriter, file_id: FileId, body: schemas.UpdateFileRequest, files: Service, network: ContentNetwork
 ) -> DataEnvelope[schemas.FileItem]:
     """Change name, keyvalues and expiry of a file."""
-    return DataEnvelope(data=schemas.file_item(await files.change(caller.tenant_id, network, str(file_id), body.apply)))
+    changed = await files.change(caller.tenant_id, network, str(file_id), body.apply)
+    return DataEnvelope(data=schemas.FileItem.from_file(changed))
 
 
 @router.delete("/{network}/{id:uuid}")
@@ -47,10 +48,9 @@ async def delete_file(
 @router.get("/totals")
 async def get_totals(caller: FilesReader, files: Service) -> DataEnvelope[schemas.FileTotals]:
     """Return the number of files and their bytes on each network."""
-    public, private = [await files.count_files(caller.tenant_id, network) for network in _NETWORKS]
-    return DataEnvelope(
-        data=schemas.FileTotals(public=schemas.file_total(*public), private=schemas.file_total(*private))
-    )
+    counts = [await files.count_files(caller.tenant_id, network) for network in _NETWORKS]
+    public, private = [schemas.FileTotal(files=count, bytes=size) for count, size in counts]
+    return DataEnvelope(data=schemas.FileTotals(public=public, private=private))
 
 
 @router.get("/{network}", response_model=DataEnvelope[schemas.FileList])

@@ -10,8 +10,7 @@ from roost.core.sanitize import is_storable
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.errors import MalformedContent
 from roost.storage.content.unixfs.profile import V1, ImportProfile, get_profile
-from roost.storage.files.errors import InvalidFileMetadata
-from roost.storage.files.model import NAME_LIMIT, Keyvalues, check_keyvalues
+from roost.storage.files.model import NAME_LIMIT, InvalidFileMetadata, Keyvalues, check_keyvalues
 
 _VERSIONS = {"0": "v0", "1": "v1"}
 _FLAGS = {"": False, "false": False, "0": False, "true": True, "1": True}

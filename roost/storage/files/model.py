@@ -6,8 +6,31 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, ResourceConflict
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.errors import InvalidFileMetadata
+
+
+class FileNotFound(NotFound):
+    message = "File not found"
+
+
+class FileIdTaken(ResourceConflict):
+    """A reserved file id can be used once."""
+
+    message = "The file was uploaded already"
+
+
+class StorageQuotaExceeded(PayloadTooLarge):
+    message = "The storage of your plan is full"
+
+
+class InvalidFileMetadata(InvalidInput):
+    message = "Invalid metadata"
+
+
+class EmptyFileUpdate(InvalidInput):
+    message = "name, keyvalues or expires_at is required"
+
 
 NAME_LIMIT = 255
 KEYVALUES_LIMIT = 10
@@ -16,6 +39,7 @@ VALUE_LIMIT = 1024
 PAIR_BYTES = 2600
 """Bytes of a key and its value together; an index row of PostgreSQL cannot be larger."""
 PAGE_DEFAULT, PAGE_LIMIT = 10, 1000
+HOLDER_PREFIX = "file/"
 UNGROUPED = "null"
 """Value of the list filter for files without a group."""
 
@@ -117,17 +141,9 @@ def format_value(value: str | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_HOLDER = "file/"
-
-
 def holder_of(file_id: str) -> str:
     """Return the holder name of a file."""
-    return f"{_HOLDER}{file_id}"
-
-
-def holder_file_ids(holders: Sequence[str]) -> Sequence[str]:
-    """Return the ids of the holders that are files."""
-    return [holder.removeprefix(_HOLDER) for holder in holders if holder.startswith(_HOLDER)]
+    return f"{HOLDER_PREFIX}{file_id}"
 
 
 def check_keyvalues(given: Mapping[str, object]) -> Keyvalues:

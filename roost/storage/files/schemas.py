@@ -3,15 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictInt
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import metadata_parsing
-from roost.storage.files.errors import EmptyFileUpdate
-from roost.storage.files.model import PAGE_DEFAULT, File, FileFilter, FileMetadata, Keyvalues
+from roost.storage.files.model import PAGE_DEFAULT, EmptyFileUpdate, File, FileFilter, FileMetadata, Keyvalues
 from roost.web.schemas import Moment, StorageSchema, Text, Uppercase
 
 
@@ -32,9 +31,8 @@ class FileFields(StorageSchema):
     expires_at: Moment | None
 
     @classmethod
-    def from_file(cls, file: File, **more: Any) -> Self:
-        """Build the record of a file. more: additional fields of the subclass."""
-        return cls(**{**vars(file), **vars(file.metadata), **more}, user_id=file.tenant_id)
+    def from_file(cls, file: File) -> Self:
+        return cls(**{**vars(file), **vars(file.metadata)}, user_id=file.tenant_id)
 
 
 _PAIR = re.compile(r"(?:keyvalues|metadata)\[(?!keyvalues\]|name\])(.+)\]")
@@ -83,9 +81,8 @@ class UpdateFileRequest(StorageSchema):
         if self.name is not None:
             metadata = replace(metadata, name=metadata_parsing.parse_name(self.name))
         if self.keyvalues is not None:
-            metadata = replace(
-                metadata, keyvalues=metadata_parsing.parse_keyvalues({**metadata.keyvalues, **self.keyvalues})
-            )
+            keyvalues = metadata_parsing.parse_keyvalues({**metadata.keyvalues, **self.keyvalues})
+            metadata = replace(metadata, keyvalues=keyvalues)
         if "expires_at" in self.model_fields_set:
             metadata = replace(metadata, expires_at=metadata_parsing.parse_expiry(self.expires_at))
         return metadata
@@ -114,13 +111,5 @@ class FileList(StorageSchema):
     next_page_token: str | None
 
 
-def file_item(file: File) -> FileItem:
-    return FileItem.from_file(file, updated_at=file.updated_at)
-
-
 def file_list(files: Sequence[File], token: str | None) -> FileList:
-    return FileList(files=[file_item(file) for file in files], next_page_token=token)
-
-
-def file_total(count: int, size: int) -> FileTotal:
-    return FileTotal(files=count, bytes=size)
+    return FileList(files=[FileItem.from_file(file) for file in files], next_page_token=token)

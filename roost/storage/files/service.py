@@ -1,26 +1,40 @@
 """Add, find, list, update and delete files. A file holds its pack until it is deleted."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database, DataChange, IdQuery, record_change
+from roost.core.db import Connection, Database, DataChange, record_change
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
+from roost.identity.caller import Plan
+from roost.identity.model import Tenant
 from roost.storage.content import service as content
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import store
-from roost.storage.files.errors import FileIdTaken, FileNotFound
-from roost.storage.files.model import PAGE_LIMIT, File, FileEvent, FileFilter, FileMetadata, PinFilter, holder_of
-from roost.storage.files.quota import UNLIMITED, Capacities, StorageQuota
+from roost.storage.files.model import (
+    PAGE_LIMIT,
+    File,
+    FileEvent,
+    FileFilter,
+    FileIdTaken,
+    FileMetadata,
+    FileNotFound,
+    PinFilter,
+    StorageQuotaExceeded,
+    holder_of,
+)
 
 _EXPIRE_BATCH = 200
 _NAME_BATCH = 500
+_DAMAGE_BATCH = 500
 _SHORT_PAGE = 50
 """Files of a page that the event loop reads itself, in about a millisecond."""
+
+Capacities = Mapping[Plan, int | None]
+"""Bytes that a tenant may store; None is unlimited."""
+UNLIMITED: Capacities = dict.fromkeys(Plan)
 
 FileListener = Callable[[Connection, FileEvent, File, File | None], None]
 """Called in the transaction of a change with the file, and for an update with the previous file."""
@@ -44,6 +58,34 @@ class NewFile:
         return File(id=file_id, **vars(self), created_at=now, updated_at=now)
 
 
+class StorageQuota:
+    """Quota of a tenant by its plan: bytes of stored content on both networks."""
+
+    def __init__(self, db: Database, capacities: Capacities) -> None:
+        self._db = db
+        self._capacities = capacities
+
+    async def usage(self, tenant_id: str) -> tuple[int, int | None]:
+        """Return the stored bytes of the tenant and its limit; None is unlimited."""
+
+        def read(connection: Connection) -> tuple[int, int | None]:
+            plan = tenants.get_tenant(connection, tenant_id).plan
+            return content.stored_bytes(connection, tenant_id), self._capacities[plan]
+
+        return await self._db.read(read)
+
+    def remaining_bytes(self, connection: Connection, tenant: Tenant) -> int | None:
+        """Return the remaining bytes, negative over the quota; None is unlimited."""
+        most = self._capacities[tenant.plan]
+        return None if most is None else most - content.stored_bytes(connection, tenant.id)
+
+    def check(self, connection: Connection, tenant: Tenant, more: int = 0) -> None:
+        """Check that the quota allows `more` bytes; exact while the tenant is locked. Raises StorageQuotaExceeded."""
+        remaining = self.remaining_bytes(connection, tenant)
+        if remaining is not None and more > remaining:
+            raise StorageQuotaExceeded
+
+
 class FileService:
     def __init__(self, db: Database, capacities: Capacities = UNLIMITED) -> None:
         self._db = db
@@ -61,9 +103,8 @@ class FileService:
         its pack only if that is damaged, and `file_id` becomes an alias of the existing file.
         Raises FileIdTaken, StorageQuotaExceeded.
         """
-        tenant = tenants.lock_tenant(
-            connection, new_file.tenant_id
-        )  # serializes uploads of the same content; keeps the group
+        # The lock serializes uploads of the same content, and keeps the group.
+        tenant = tenants.lock_tenant(connection, new_file.tenant_id)
         present = store.find_by_cid(connection, new_file.tenant_id, new_file.network, new_file.cid)
         if file_id is not None and (standing := store.resolve_file_id(connection, file_id)) is not None:
             if present is None or present.id != standing:
@@ -71,9 +112,8 @@ class FileService:
         elif file_id is not None and present is not None:
             store.insert_alias(connection, file_id, present.id)
         if present is not None:
-            if content.replace_damaged(
-                connection, PackReference(pack_id, holder_of(present.id), present.tenant_id, present.network)
-            ):
+            reference = PackReference(pack_id, holder_of(present.id), present.tenant_id, present.network)
+            if content.replace_damaged(connection, reference):
                 self.quota.check(connection, tenant)
             return replace(present, is_duplicate=True)
         file = new_file.to_file(file_id or ids.new_id())
@@ -224,16 +264,6 @@ def find_file(connection: Connection, tenant_id: str, file_id: str) -> File | No
     return next((file for file in files if file is not None), None)
 
 
-def files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Mapping[str, File]:
-    """Return the tenant's files of these ids, on both networks, by id."""
-    return {file.id: file for file in store.list_files_by_id(connection, tenant_id, file_ids)}
-
-
-def select_group_files(tenant_id: str, group_id: str) -> IdQuery:
-    """Return a query of the ids of the files of a group, for the SQL of another slice."""
-    return store.select_group_files(tenant_id, group_id)
-
-
 def find_file_cid(connection: Connection, tenant_id: str, file_id: str) -> str | None:
     """Return the CID of the tenant's file of that id, on either network."""
     file = find_file(connection, tenant_id, file_id)
@@ -245,6 +275,33 @@ def is_public(connection: Connection, cid: Cid) -> bool:
     return store.has_public(connection, [str(one) for one in cid.spellings()])
 
 
-def list_public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """List the distinct CIDs of the public files of all tenants after one, as stored."""
-    return store.public_cids(connection, after, limit)
+async def damaged_content(db: Database) -> AsyncGenerator[File | str]:
+    """Yield what holds content that is known to be damaged: files of all tenants, and names of other holders."""
+    after = ""
+    while holders := await db.read(
+        lambda connection, after=after: content.holders_of_damaged(connection, after, _DAMAGE_BATCH)
+    ):
+        after = holders[-1]
+        found = await db.read(lambda connection, holders=holders: store.files_of_holders(connection, holders))
+        files = {holder_of(file.id): file for file in found}
+        for holder in dict.fromkeys(holders):
+            yield files.get(holder, holder)
+
+
+def is_damaged(connection: Connection, file: File) -> bool:
+    """Return whether the content of a file is known to be damaged."""
+    return content.is_damaged(connection, holder_of(file.id))
+
+
+def describe_holders(connection: Connection, holders: Sequence[str]) -> Sequence[str]:
+    """Describe holders of content for an operator."""
+    files = {holder_of(file.id): file for file in store.files_of_holders(connection, holders)}
+    return [_describe_file(files[holder]) if holder in files else holder for holder in holders]
+
+
+# Other slices call these in their transactions; the store is private to this package.
+files_by_id, select_group_files, list_public_cids = store.files_by_id, store.select_group_files, store.list_public_cids
+
+
+def _describe_file(file: File) -> str:
+    return f"file {file.id} {file.metadata.name!r} {file.cid} ({file.network}) of tenant {file.tenant_id}"

@@ -11,6 +11,7 @@ from roost.core.db import IdQuery, JsonText, UtcTime, metadata, page_by_creation
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import (
+    HOLDER_PREFIX,
     UNGROUPED,
     File,
     FileFilter,
@@ -18,7 +19,6 @@ from roost.storage.files.model import (
     KeyvalueCondition,
     PinFilter,
     format_value,
-    holder_file_ids,
 )
 
 files = sa.Table(
@@ -95,17 +95,18 @@ def file_names(
 
 def files_of_holders(connection: Connection, holders: Sequence[str]) -> Sequence[File]:
     """List the files of all tenants among holders of content."""
-    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(holder_file_ids(holders))))]
+    ids = [holder.removeprefix(HOLDER_PREFIX) for holder in holders if holder.startswith(HOLDER_PREFIX)]
+    return [_file(row) for row in connection.execute(sa.select(files).where(files.c.id.in_(ids)))]
 
 
-def list_files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Sequence[File]:
-    """List the tenant's files of these ids, on both networks."""
+def files_by_id(connection: Connection, tenant_id: str, file_ids: Sequence[str]) -> Mapping[str, File]:
+    """Return the tenant's files of these ids, on both networks, by id."""
     mine = (files.c.tenant_id == tenant_id, files.c.id.in_(file_ids), files.c.deleted_at.is_(None))
-    return [_file(row) for row in connection.execute(sa.select(files).where(*mine))]
+    return {row.id: _file(row) for row in connection.execute(sa.select(files).where(*mine))}
 
 
 def select_group_files(tenant_id: str, group_id: str) -> IdQuery:
-    """Return a query of the ids of the files of a group."""
+    """Return a query of the ids of the files of a group, for the SQL of another slice."""
     group = (files.c.tenant_id == tenant_id, files.c.group_id == group_id, files.c.deleted_at.is_(None))
     return sa.select(files.c.id).where(*group)
 
@@ -176,15 +177,14 @@ def has_public(connection: Connection, cids: Sequence[str]) -> bool:
     return connection.execute(sa.select(files.c.id).where(files.c.cid.in_(cids), *public).limit(1)).first() is not None
 
 
-def public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
-    """List the CIDs of public files after one, in the order of the database."""
+def list_public_cids(connection: Connection, after: str, limit: int) -> Sequence[str]:
+    """List the distinct CIDs of the public files of all tenants after one, as stored, in the order of the database."""
     public = (files.c.network == ContentNetwork.PUBLIC, files.c.deleted_at.is_(None))
     query = sa.select(files.c.cid).distinct().where(files.c.cid > after, *public).order_by(files.c.cid).limit(limit)
     return list(connection.execute(query).scalars())
 
 
 def list_expired(connection: Connection, at: datetime, limit: int) -> Sequence[File]:
-    """List expired files."""
     query = sa.select(files).where(files.c.expires_at <= at, files.c.deleted_at.is_(None)).limit(limit)
     return [_file(row) for row in connection.execute(query)]
 
@@ -264,12 +264,7 @@ _NUMBER = sa.case(  # a cast of something else is an error in PostgreSQL
 
 
 def _metadata_values(metadata: FileMetadata) -> dict[str, Any]:
-    return {
-        "name": metadata.name,
-        "keyvalues": dict(metadata.keyvalues),
-        "group_id": metadata.group_id,
-        "expires_at": metadata.expires_at,
-    }
+    return {**vars(metadata), "keyvalues": dict(metadata.keyvalues)}
 
 
 def _set_keyvalues(connection: Connection, file_id: str, metadata: FileMetadata) -> None:

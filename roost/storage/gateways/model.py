@@ -14,10 +14,47 @@ from hmac import compare_digest
 from ipaddress import IPv6Network, ip_network
 from urllib.parse import urlsplit
 
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, ResourceConflict
 from roost.domain_names import names
 from roost.domain_names.errors import InvalidDomain
 from roost.net.addresses import Address, parse_address
-from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDomain
+
+
+class GatewayNotFound(NotFound):
+    """The gateway does not exist or belongs to another tenant; the response does not say which."""
+
+    message = "Gateway not found"
+
+
+class InvalidGatewayDomain(InvalidInput):
+    message = "Invalid domain"
+
+
+class GatewayDomainTaken(ResourceConflict):
+    message = "Domain is not available"
+
+
+class GatewayLimitReached(AccessDenied):
+    message = "Gateway limit reached"
+
+
+class InvalidAccessControl(InvalidInput):
+    message = "Invalid access control"
+
+
+class AccessControlLimitReached(AccessDenied):
+    message = "Access control limit reached"
+
+
+class AccessControlNotFound(NotFound):
+    message = "Access control not found"
+
+
+class PluginNotFound(NotFound):
+    """The plugin does not exist or is not installed."""
+
+    message = "Plugin not found"
+
 
 GATEWAY_LIMIT = 20
 CONTROL_LIMIT = 100

@@ -1,28 +1,38 @@
-"""Storage gateways of a tenant, with access controls and plugins. Names of deleted gateways are not reused.
+"""Storage gateways of a tenant, with access controls, plugins and domains. Names of deleted gateways are not reused.
 
 Changes lock the tenant's row, so that concurrent calls cannot exceed a limit.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.sensitive import Sensitive
 from roost.core.ttl_cache import TTLCache
+from roost.domain_names.errors import InvalidDomain
+from roost.domain_names.model import Domain, DomainOwner, DomainOwnerKind
+from roost.domain_names.service import DomainService
 from roost.identity import tenants
+from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ContentNetwork, ContentScope
+from roost.storage.content.reader import ContentReader
+from roost.storage.content.unixfs.cid import IDENTITY, Cid
+from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.gateways import model, store
-from roost.storage.gateways.errors import (
+from roost.storage.gateways.model import (
+    AccessControl,
+    AccessControlKind,
     AccessControlLimitReached,
     AccessControlNotFound,
     GatewayDomainTaken,
     GatewayLimitReached,
-    GatewayNotFound,
+    Plugin,
     PluginNotFound,
+    StorageGateway,
 )
-from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
 
 T = TypeVar("T")
 
@@ -42,7 +52,7 @@ class StorageGatewayService:
         """Return the gateway of any tenant by name, cached for half a second. Raises GatewayNotFound."""
         if (known := self._cache.get(name)) is not None:
             return known
-        found = _require(await self._db.read(lambda connection: store.get_gateway_by_domain(connection, name)))
+        found = await self._db.read(lambda connection: store.get_gateway_by_domain(connection, name))
         self._cache.put(name, found)
         return found
 
@@ -50,9 +60,8 @@ class StorageGatewayService:
         """Return a page of the tenant's gateways, oldest first, and their count; create the first on first use."""
 
         def look(connection: Connection) -> tuple[Sequence[StorageGateway], int]:
-            return store.list_gateways(connection, tenant_id, offset, limit), store.count_gateways(
-                connection, tenant_id
-            )
+            page = store.list_gateways(connection, tenant_id, offset, limit)
+            return page, store.count_gateways(connection, tenant_id)
 
         page, count = await self._db.read(look)
         if count == 0:
@@ -62,7 +71,7 @@ class StorageGatewayService:
 
     async def get(self, tenant_id: str, gateway_id: str) -> StorageGateway:
         """Return a gateway. Raises GatewayNotFound."""
-        return await self._db.read(lambda connection: _get_gateway(connection, tenant_id, gateway_id))
+        return await self._db.read(lambda connection: store.get_gateway(connection, tenant_id, gateway_id))
 
     async def create(self, tenant_id: str, domain: str) -> StorageGateway:
         """Create a gateway. Raises InvalidGatewayDomain, GatewayDomainTaken, GatewayLimitReached."""
@@ -83,7 +92,7 @@ class StorageGatewayService:
         """Delete a gateway. Raises GatewayNotFound."""
 
         def remove(connection: Connection) -> None:
-            gateway = _get_gateway(connection, tenant_id, gateway_id)
+            gateway = store.get_gateway(connection, tenant_id, gateway_id)
             store.mark_deleted(connection, gateway.id, clock.utc_now())
             for listener in self.delete_listeners:
                 listener(connection, gateway)
@@ -109,9 +118,8 @@ class StorageGatewayService:
     ) -> AccessControl:
         """Allow an address range or a host. Idempotent. Raises GatewayNotFound, InvalidAccessControl."""
         parsed = model.parse_ip_range(value) if kind is AccessControlKind.ADDRESS else model.parse_host(value)
-        return await self._add_control(
-            tenant_id, gateway_id, AccessControl(ids.new_id(), kind, parsed, clock.utc_now())
-        )
+        control = AccessControl(ids.new_id(), kind, parsed, clock.utc_now())
+        return await self._add_control(tenant_id, gateway_id, control)
 
     async def remove_control(self, tenant_id: str, gateway_id: str, kind: AccessControlKind, name: str) -> None:
         """Remove a control by id or value. Raises GatewayNotFound, AccessControlNotFound."""
@@ -124,15 +132,14 @@ class StorageGatewayService:
 
         await self._change(tenant_id, gateway_id, remove)
 
-    async def install_plugin(self, tenant_id: str, gateway_id: str, plugin_id: int) -> StorageGateway:
+    async def install_plugin(self, tenant_id: str, gateway_id: str, plugin_id: int) -> None:
         """Install a plugin. Idempotent. Raises GatewayNotFound, PluginNotFound."""
         plugin = _parse_plugin(plugin_id)
 
-        def add(connection: Connection, gateway: StorageGateway) -> StorageGateway:
+        def add(connection: Connection, gateway: StorageGateway) -> None:
             store.insert_plugin(connection, gateway.id, plugin, clock.utc_now())
-            return gateway
 
-        return await self._change(tenant_id, gateway_id, add)
+        await self._change(tenant_id, gateway_id, add)
 
     async def uninstall_plugin(self, tenant_id: str, gateway_id: str, plugin_id: int) -> None:
         """Uninstall a plugin. Raises GatewayNotFound, PluginNotFound."""
@@ -162,7 +169,7 @@ class StorageGatewayService:
 
         def run(connection: Connection) -> T:
             tenants.lock_tenant(connection, tenant_id)
-            return act(connection, _get_gateway(connection, tenant_id, gateway_id))
+            return act(connection, store.get_gateway(connection, tenant_id, gateway_id))
 
         try:
             return await self._db.write(run)
@@ -173,6 +180,77 @@ class StorageGatewayService:
         self._cache.drop(lambda gateway: gateway.id == gateway_id)
 
 
+class GatewayDomainService:
+    """`origin` returns the public origin of a host name."""
+
+    def __init__(
+        self,
+        gateways: StorageGatewayService,
+        reader: ContentReader,
+        domains: DomainService,
+        origin: Callable[[str], str],
+    ) -> None:
+        self._gateways = gateways
+        self._reader = reader
+        self._domains = domains
+        self._origin = origin
+        gateways.delete_listeners.append(self._remove_all)
+
+    def origin(self, domain: Domain) -> str:
+        return self._origin(domain.name)
+
+    async def list_by_gateway(self, tenant_id: str) -> Mapping[str, Sequence[Domain]]:
+        """Return the domains of a tenant's gateways by the gateway's name, first registered first."""
+        found: dict[str, list[Domain]] = defaultdict(list)
+        for domain in await self._domains.list_gateway_domains(tenant_id):
+            found[domain.owner.id].append(domain)
+        return found
+
+    async def list(self, tenant_id: str, gateway_id: str) -> Sequence[Domain]:
+        """List the domains of a gateway, first registered first. Raises GatewayNotFound."""
+        return await self._domains.list(await self._get_owner(tenant_id, gateway_id))
+
+    async def register(self, tenant_id: str, gateway_id: str, name: str, cid: str | None) -> Domain:
+        """Register a domain, with `cid` for that content at its root.
+
+        Raises GatewayNotFound, and the errors of `DomainService.register_custom`.
+        """
+        owner = await self._get_owner(tenant_id, gateway_id)
+        return await self._domains.register_custom(owner, name, cid=_parse_cid(cid))
+
+    async def update(self, tenant_id: str, gateway_id: str, domain_id: str, cid: str | None) -> Domain:
+        """Change the content at the root to what the gateway serves now, so that no site is replaced by nothing.
+
+        Raises GatewayNotFound, DomainNotFound, InvalidDomain.
+        """
+        parsed = _parse_cid(cid)
+        gateway = await self._gateways.get(tenant_id, gateway_id)
+        if parsed is not None:
+            await self._check_served(gateway, Cid.parse(parsed))
+        return await self._domains.update(_owner(gateway), domain_id, lambda domain: replace(domain, cid=parsed))
+
+    async def remove(self, tenant_id: str, gateway_id: str, domain_id: str) -> None:
+        """Remove a domain. Raises GatewayNotFound, DomainNotFound."""
+        await self._domains.remove(await self._get_owner(tenant_id, gateway_id), domain_id)
+
+    async def verify(self, tenant_id: str, gateway_id: str, domain_id: str) -> Domain:
+        """Verify ownership and certificate. Raises GatewayNotFound, and the errors of `DomainService.verify`."""
+        return await self._domains.verify(await self._get_owner(tenant_id, gateway_id), domain_id)
+
+    async def _check_served(self, gateway: StorageGateway, cid: Cid) -> None:
+        scope = ContentScope(ContentNetwork.PUBLIC, gateway.tenant_id if gateway.is_restricted else None)
+        try:
+            await self._reader.stat(scope, cid)
+        except ContentNotFound:
+            raise InvalidDomain(f"cid {cid} is no content that this gateway serves: upload or pin it first") from None
+
+    async def _get_owner(self, tenant_id: str, gateway_id: str) -> DomainOwner:
+        return _owner(await self._gateways.get(tenant_id, gateway_id))
+
+    def _remove_all(self, connection: Connection, gateway: StorageGateway) -> None:
+        self._domains.remove_all(connection, _owner(gateway))
+
+
 def _create_first(connection: Connection, tenant_id: str) -> None:
     """Create the first gateway unless the tenant deleted all it had."""
     tenants.lock_tenant(connection, tenant_id)
@@ -180,18 +258,25 @@ def _create_first(connection: Connection, tenant_id: str) -> None:
         store.insert_gateway(connection, StorageGateway(ids.new_id(), tenant_id, ids.new_host_label(), clock.utc_now()))
 
 
-def _get_gateway(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway:
-    return _require(store.get_gateway(connection, tenant_id, gateway_id))
-
-
-def _require(gateway: StorageGateway | None) -> StorageGateway:
-    if gateway is None:
-        raise GatewayNotFound
-    return gateway
-
-
 def _parse_plugin(number: int) -> Plugin:
     try:
         return Plugin(number)
     except ValueError:
         raise PluginNotFound from None
+
+
+def _owner(gateway: StorageGateway) -> DomainOwner:
+    return DomainOwner(DomainOwnerKind.STORAGE_GATEWAY, gateway.domain, gateway.tenant_id)
+
+
+def _parse_cid(text: str | None) -> str | None:
+    """Return a CID as host names write it: version 1 in base32. Raises InvalidDomain."""
+    if not text:
+        return None
+    try:
+        cid = Cid.parse(text)
+    except InvalidCid:
+        raise InvalidDomain(f"cid must be a CID, got {text[:100]!r}") from None
+    if cid.hash == IDENTITY:
+        raise InvalidDomain("cid must not be an identity CID, whose content is in the CID itself")
+    return str(cid if cid.version == 1 else replace(cid, version=1))

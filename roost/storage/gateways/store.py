@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_or_ignore, metadata, read_record, record_values
-from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway
+from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
+from roost.storage.gateways.model import AccessControl, AccessControlKind, GatewayNotFound, Plugin, StorageGateway
 
 gateways = sa.Table(
     "storage_gateways",
@@ -54,13 +53,7 @@ plugins = sa.Table(
 
 def insert_gateway(connection: Connection, gateway: StorageGateway) -> bool:
     """Insert a gateway unless its name was ever taken; return whether it was inserted."""
-    row = {
-        "id": gateway.id,
-        "tenant_id": gateway.tenant_id,
-        "domain": gateway.domain,
-        "created_at": gateway.created_at,
-    }
-    return insert_or_ignore(connection, gateways.insert().values(row))
+    return insert_or_ignore(connection, gateways.insert().values(record_values(gateways, gateway)))
 
 
 def is_domain_taken(connection: Connection, domain: str) -> bool:
@@ -76,12 +69,12 @@ def count_gateways(connection: Connection, tenant_id: str, *, deleted: bool = Fa
     return connection.execute(query).scalar_one()
 
 
-def get_gateway(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway | None:
-    return _one(connection, gateways.c.tenant_id == tenant_id, gateways.c.id == gateway_id)
+def get_gateway(connection: Connection, tenant_id: str, gateway_id: str) -> StorageGateway:
+    return _get(connection, gateways.c.tenant_id == tenant_id, gateways.c.id == gateway_id)
 
 
-def get_gateway_by_domain(connection: Connection, domain: str) -> StorageGateway | None:
-    return _one(connection, gateways.c.domain == domain)
+def get_gateway_by_domain(connection: Connection, domain: str) -> StorageGateway:
+    return _get(connection, gateways.c.domain == domain)
 
 
 def list_gateways(connection: Connection, tenant_id: str, offset: int, limit: int) -> Sequence[StorageGateway]:
@@ -116,9 +109,13 @@ def delete_plugin(connection: Connection, gateway_id: str, plugin: Plugin) -> bo
     return connection.execute(query).rowcount == 1
 
 
-def _one(connection: Connection, *conditions: Any) -> StorageGateway | None:
-    row = connection.execute(gateways.select().where(*conditions, gateways.c.deleted_at.is_(None))).first()
-    return None if row is None else _gateway(connection, row)
+def _get(connection: Connection, *conditions: Any) -> StorageGateway:
+    """Return the gateway that meets the conditions. Raises GatewayNotFound."""
+    query = gateways.select().where(*conditions, gateways.c.deleted_at.is_(None))
+    gateway = read_one(connection, query, lambda row: _gateway(connection, row))
+    if gateway is None:
+        raise GatewayNotFound
+    return gateway
 
 
 def _gateway(connection: Connection, row: Any) -> StorageGateway:

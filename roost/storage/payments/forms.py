@@ -15,8 +15,13 @@ from pydantic.alias_generators import to_camel
 
 from roost.core.ethereum import checksum_address
 from roost.drivers.facilitator.contract import PaymentRequest
-from roost.storage.payments.errors import PaymentRefused
-from roost.storage.payments.model import MAX_TIMEOUT_SECONDS, PaidResource, PaymentTerms, TransferAuthorization
+from roost.storage.payments.model import (
+    MAX_TIMEOUT_SECONDS,
+    PaidResource,
+    PaymentRefused,
+    PaymentTerms,
+    TransferAuthorization,
+)
 
 HEADER_LIMIT = 16 * 1024
 """Maximum characters of a payment in a header."""
@@ -58,6 +63,19 @@ class _Authorization(_Form):
 class _SignedTransfer(_Form):
     signature: _Signature
     authorization: _Authorization
+
+    @property
+    def transfer(self) -> TransferAuthorization:
+        one = self.authorization
+        return TransferAuthorization(
+            payer=one.from_,
+            pay_to=one.to,
+            value=int(one.value),
+            valid_after=int(one.valid_after),
+            valid_before=int(one.valid_before),
+            nonce=one.nonce,
+            signature=bytes.fromhex(self.signature[2:]),
+        )
 
     def with_checksums(self) -> "_SignedTransfer":
         """Return the transfer with its addresses as facilitators take them, with checksums (EIP-55)."""
@@ -108,10 +126,6 @@ class SignedPayment(_Form):
         """The URL of what the payer pays for, if the payment names it."""
         return None if self.resource is None else self.resource.url
 
-    @property
-    def transfer(self) -> TransferAuthorization:
-        return _transfer(self.payload)
-
     def accepts(self, terms: PaymentTerms) -> bool:
         """Return whether the payer accepted these terms, as they are offered."""
         return self.accepted.scheme == SCHEME and _normalize(self.accepted) == _normalize(_requirement(terms))
@@ -120,7 +134,7 @@ class SignedPayment(_Form):
         """Return the payment and the requirement that it meets, for a facilitator."""
         requirement = _requirement(terms)
         payload = self.payload.with_checksums()
-        written = SignedPayment(payload=payload, accepted=requirement, resource=_resource(resource))
+        written = SignedPayment(payload=payload, accepted=requirement, resource=_Resource(**vars(resource)))
         return PaymentRequest(2, written.to_json(), requirement.to_json())
 
 
@@ -136,10 +150,6 @@ class SignedPaymentV1(_Form):
     def resource_url(self) -> None:
         """No URL: payments of this version name none."""
         return
-
-    @property
-    def transfer(self) -> TransferAuthorization:
-        return _transfer(self.payload)
 
     def accepts(self, terms: PaymentTerms) -> bool:
         """Return whether the payment may be for these terms; it does not name the asset, which the signature covers."""
@@ -174,7 +184,7 @@ def parse_payment(header: str) -> AnyPayment:
 def required_payment(error: str, terms: Sequence[PaymentTerms], resource: PaidResource) -> dict[str, Any]:
     """Return what must be paid in the form of version 2."""
     accepts = [_requirement(one).to_json() for one in terms]
-    return {"x402Version": 2, "error": error, "resource": _resource(resource).to_json(), "accepts": accepts}
+    return {"x402Version": 2, "error": error, "resource": _Resource(**vars(resource)).to_json(), "accepts": accepts}
 
 
 def required_payment_v1(error: str, terms: Sequence[PaymentTerms], resource: PaidResource) -> dict[str, Any]:
@@ -229,25 +239,8 @@ def _domain(terms: PaymentTerms) -> Mapping[str, Any]:
     return {"name": terms.asset.name, "version": terms.asset.version}
 
 
-def _resource(resource: PaidResource) -> _Resource:
-    return _Resource(url=resource.url, description=resource.description, mime_type=resource.mime_type)
-
-
 def _normalize(requirement: _Requirement) -> tuple[Any, ...]:
     """Return what two requirements must have in common; the case of an address means nothing."""
     extra = json.dumps(requirement.extra, sort_keys=True)
     addresses = (requirement.asset.lower(), requirement.pay_to.lower())
     return requirement.network, *addresses, requirement.amount, requirement.max_timeout_seconds, extra
-
-
-def _transfer(signed: _SignedTransfer) -> TransferAuthorization:
-    authorization = signed.authorization
-    return TransferAuthorization(
-        payer=authorization.from_,
-        pay_to=authorization.to,
-        value=int(authorization.value),
-        valid_after=int(authorization.valid_after),
-        valid_before=int(authorization.valid_before),
-        nonce=authorization.nonce,
-        signature=bytes.fromhex(signed.signature[2:]),
-    )

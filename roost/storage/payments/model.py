@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from roost.core.payment_asset import PaymentAsset
+from roost.core.problem import NotFound, Problem, ProblemKind, ServiceUnavailable
 from roost.drivers.facilitator.contract import SETTLE_SECONDS
 
 CLAIM_SECONDS = SETTLE_SECONDS + 5.0
@@ -128,3 +129,44 @@ class PaymentTotal:
     asset: str
     count: int
     amount: int
+
+
+class PaymentRefused(Problem):
+    """The payment is not what is asked for, so the content is not served: 402, with what is asked for."""
+
+    kind = ProblemKind.INVALID
+    message = "The payment is not valid"
+
+
+class InstructionChanged(PaymentRefused):
+    """The instruction changed while the payment was checked; nothing was taken."""
+
+    message = "What must be paid has changed; nothing was taken"
+
+
+class PaymentUsed(PaymentRefused):
+    message = "The payment was presented before; each one pays for one response"
+
+
+class PaymentInProgress(PaymentRefused):
+    message = "The payment is being settled; present the same one again in some seconds unless you have the content"
+
+
+class PaymentUnconfirmed(ServiceUnavailable):
+    """The money may have moved; the same payment presented again finds out, and is not taken twice."""
+
+    message = "The facilitator did not confirm the settlement; present the same payment again"
+
+
+class PaymentsUnavailable(ServiceUnavailable):
+    message = "This server takes no payments; its operator can name a facilitator with ROOST_FACILITATOR_URL"
+
+
+class NoPayableAsset(ServiceUnavailable):
+    message = "No asset of the payment instruction is configured on this server"
+
+
+class ContentNotForSale(NotFound):
+    """No instruction is attached to the content; the response is that of missing content."""
+
+    message = "No payment instruction is attached to the content"

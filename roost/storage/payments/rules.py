@@ -1,19 +1,30 @@
-"""Whether a payment is what is asked for, and whether a settlement is of that payment. Pure."""
+"""Whether a payment is what is asked for and its payer signed it, and whether a settlement is of that payment. Pure.
+
+Payers sign a transfer with authorization (EIP-3009), typed data in the domain of its token (EIP-712). Signatures of
+smart contracts (ERC-1271, ERC-6492) are longer; only a chain can verify them.
+"""
 
 import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from roost.core.ethereum import keccak256
+from roost.core.payment_asset import PaymentAsset
 from roost.drivers.facilitator.contract import PaymentSettlement
-from roost.storage.payments import eip3009
-from roost.storage.payments.errors import PaymentRefused
+from roost.storage.files.signatures.model import InvalidSignature, is_signer, parse_signature
 from roost.storage.payments.forms import AnyPayment
-from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS, PaymentTerms, TransferAuthorization
+from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS, PaymentRefused, PaymentTerms, TransferAuthorization
 
 _TRANSACTION = re.compile(r"0x[0-9a-fA-F]{64}", re.ASCII)
 _REFUSALS = ("invalid_", "insufficient_")
 _OPEN = ("nonce_already_used", "transaction", "transfer_event")
 """Parts of reasons after which money may have moved, or still may."""
+ACCOUNT_SIGNATURE_LENGTH = 65
+_DOMAIN = keccak256(b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)")
+_TRANSFER = keccak256(
+    b"TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,"
+    b"bytes32 nonce)"
+)
 
 
 def match_terms(payment: AnyPayment, terms: Sequence[PaymentTerms], resource_url: str) -> PaymentTerms:
@@ -28,14 +39,46 @@ def match_terms(payment: AnyPayment, terms: Sequence[PaymentTerms], resource_url
         raise PaymentRefused(
             "The payment is not for what is asked now: scheme, network, asset, amount or pay_to differ"
         )
-    transfer = payment.transfer
+    transfer = payment.payload.transfer
     matching = [one for one in accepted if one.pay_to.lower() == transfer.pay_to and one.amount == transfer.value]
     if not matching:
         raise PaymentRefused("The signed transfer is not of the amount that is asked, or to another address")
-    signed = [one for one in matching if eip3009.is_signed_by_payer(one.asset, transfer)]
+    signed = [one for one in matching if is_signed_by_payer(one.asset, transfer)]
     if not signed:
         raise PaymentRefused("The signature is not the payer's, or is for another asset or network")
     return signed[0]
+
+
+def transfer_digest(asset: PaymentAsset, transfer: TransferAuthorization) -> bytes:
+    """Return the digest that the sender of a transfer signs."""
+    domain = keccak256(
+        _DOMAIN
+        + keccak256(asset.name.encode())
+        + keccak256(asset.version.encode())
+        + _number(asset.network.chain_id)
+        + _address(asset.address)
+    )
+    message = keccak256(
+        _TRANSFER
+        + _address(transfer.payer)
+        + _address(transfer.pay_to)
+        + _number(transfer.value)
+        + _number(transfer.valid_after)
+        + _number(transfer.valid_before)
+        + bytes.fromhex(transfer.nonce[2:])
+    )
+    return keccak256(b"\x19\x01" + domain + message)
+
+
+def is_signed_by_payer(asset: PaymentAsset, transfer: TransferAuthorization) -> bool:
+    """Return whether the payer's own key signed the transfer; True for signatures that only a chain can verify."""
+    if len(transfer.signature) != ACCOUNT_SIGNATURE_LENGTH:
+        return True
+    try:
+        signature = parse_signature(f"0x{transfer.signature.hex()}")
+    except InvalidSignature:
+        return False
+    return is_signer(bytes.fromhex(transfer.payer[2:]), signature, [transfer_digest(asset, transfer)])
 
 
 def check_validity(transfer: TransferAuthorization, now: datetime) -> None:
@@ -70,3 +113,11 @@ def is_definite_refusal(settlement: PaymentSettlement) -> bool:
         and not settlement.transaction
         and not any(part in reason for part in _OPEN)
     )
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(32, "big")
+
+
+def _address(text: str) -> bytes:
+    return bytes.fromhex(text[2:]).rjust(32, b"\0")

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, log, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.core.problem import Problem
 from roost.drivers.facilitator.contract import (
@@ -27,31 +25,28 @@ from roost.drivers.facilitator.contract import (
 from roost.identity import tenants
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.payments import rules, store
-from roost.storage.payments.errors import (
-    ContentNotForSale,
-    InstructionChanged,
-    NoPayableAsset,
-    PaymentInProgress,
-    PaymentRefused,
-    PaymentsUnavailable,
-    PaymentUnconfirmed,
-    PaymentUsed,
-)
 from roost.storage.payments.forms import AnyPayment
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.model import PaymentInstruction, PaymentRequirement
+from roost.storage.payments.instructions.model import PaymentAssets, PaymentInstruction, PaymentRequirement
 from roost.storage.payments.instructions.service import find_for_content
 from roost.storage.payments.model import (
     CLAIM_SECONDS,
     OPEN_STATES,
     PAGE_LIMIT,
+    ContentNotForSale,
+    InstructionChanged,
+    NoPayableAsset,
     PaidResource,
     Payment,
     PaymentFilter,
+    PaymentInProgress,
     PaymentOffer,
+    PaymentRefused,
     PaymentState,
+    PaymentsUnavailable,
     PaymentTerms,
     PaymentTotal,
+    PaymentUnconfirmed,
+    PaymentUsed,
     TransferAuthorization,
 )
 
@@ -93,7 +88,7 @@ class PaymentService:
 
         Raises PaymentRefused, FacilitatorUnavailable, FacilitatorFailed.
         """
-        transfer = payment.transfer
+        transfer = payment.payload.transfer
         row = await self._db.read(lambda connection: store.find_payment(connection, transfer.payer, transfer.nonce))
         if row is not None:
             terms = self._resume_terms(offer, row, transfer)

@@ -5,17 +5,13 @@ so the order of changes, restarts and repetitions do not matter. Content is read
 is not found, exactly as content that is not stored.
 """
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from datetime import datetime, timedelta
-
-from sqlalchemy import Connection
 
 from roost import work
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.drivers.network.contract import NetworkAnnouncer, NetworkRefused, SourceFailed
-from roost.storage.content.car_export import export_car
+from roost.storage.content.car_export import export_tree
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.unixfs.cid import Cid
@@ -93,18 +89,12 @@ class Announcements:
 
     async def _reconcile(self, cid: Cid) -> None:
         if await self._db.read(lambda connection: is_public(connection, cid)):
-            await self._network.announce(str(cid), lambda: self._car(cid))
+            scope = ContentScope(ContentNetwork.PUBLIC)
+            await self._network.announce(str(cid), lambda: export_tree(self._reader, scope, cid))
             _log.info("cid.announced", cid=str(cid))
         else:
             await self._network.withdraw(str(cid))
             _log.info("cid.withdrawn", cid=str(cid))
-
-    async def _car(self, cid: Cid) -> AsyncGenerator[bytes, None]:
-        scope = ContentScope(ContentNetwork.PUBLIC)
-        root = await self._reader.stat(scope, cid)
-        async with aclosing(export_car(self._reader, scope, [root])) as pieces:
-            async for piece in pieces:
-                yield piece
 
 
 def _add_next_survey(connection: Connection, *_: object) -> None:

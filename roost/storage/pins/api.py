@@ -29,7 +29,8 @@ async def list_pins(
 ) -> DataEnvelope[schemas.PinJobList]:
     """List waiting and failed pins, newest first."""
     page, token = await pins.list(caller.tenant_id, parameters.to_pin_query(), parameters.page_token, parameters.limit)
-    return DataEnvelope(data=schemas.pin_job_list(page, token))
+    jobs = [schemas.pin_job_record(pin) for pin in page]
+    return DataEnvelope(data=schemas.PinJobList(jobs=jobs, next_page_token=token or ""))
 
 
 @router.delete("/v3/files/public/pin_by_cid/{id}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from roost.core.problem import InvalidInput, NotFound, ServiceUnavailable, TooManyRequests
 from roost.storage.files.model import Keyvalues
 
 RETRIEVE = "pins.retrieve"
@@ -91,3 +92,21 @@ class PinQuery:
     before: datetime | None = None
     after: datetime | None = None
     meta: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class PinNotFound(NotFound):
+    message = "Pin request not found"
+
+
+class TooManyPins(TooManyRequests):
+    message = "Too many pin requests are waiting"
+
+
+class TooManyHostNodes(InvalidInput):
+    message = "Too many host nodes"
+
+
+class ContentNotFoundYet(ServiceUnavailable):
+    """No source has the content; the retrieval is retried."""
+
+    message = "The content was not found yet"

@@ -5,19 +5,17 @@ disconnects or sends wrong blocks or too many bytes, the next one is tried. A re
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-
-from sqlalchemy import Connection
 
 from roost import work
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.problem import Problem
 from roost.drivers.blob.contract import BlobStoreFailed
 from roost.drivers.network.contract import ContentSource, InvalidHostNode, PublicNetwork, http_origin
 from roost.identity import tenants
-from roost.storage.content.car_export import export_car
+from roost.storage.content.car_export import export_tree
 from roost.storage.content.car_receiver import CarContents, CarReceiver
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
@@ -25,16 +23,12 @@ from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import DAG_PB, RAW, SHA2_256, Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
 from roost.storage.content.unixfs.errors import MalformedContent
-from roost.storage.files.damage import is_damaged
-from roost.storage.files.errors import StorageQuotaExceeded
-from roost.storage.files.model import File, FileFilter, FileMetadata
-from roost.storage.files.service import FileService, NewFile
+from roost.storage.files.model import File, FileFilter, FileMetadata, StorageQuotaExceeded
+from roost.storage.files.service import FileService, NewFile, is_damaged
 from roost.storage.files.uploads import mime_sniffing
-from roost.storage.files.uploads.errors import UploadTooLarge
-from roost.storage.files.uploads.model import DIRECTORY
+from roost.storage.files.uploads.model import DIRECTORY, UploadTooLarge
 from roost.storage.pins import store
-from roost.storage.pins.errors import ContentNotFoundYet, PinNotFound
-from roost.storage.pins.model import RETRIEVE, SEARCH_DURATION, WAITING, Pin, PinState
+from roost.storage.pins.model import RETRIEVE, SEARCH_DURATION, WAITING, ContentNotFoundYet, Pin, PinNotFound, PinState
 from roost.storage.pins.service import start_next_pin
 from roost.work import JSON, ClaimedOperation, Operation, OperationLimits
 
@@ -194,12 +188,8 @@ class _LocalSource(ContentSource):
         super().__init__("here")
         self._reader = reader
 
-    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
-        scope = ContentScope(ContentNetwork.PUBLIC)
-        root = await self._reader.stat(scope, Cid.parse(cid))
-        async with aclosing(export_car(self._reader, scope, [root])) as pieces:
-            async for piece in pieces:
-                yield piece
+    def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+        return export_tree(self._reader, ContentScope(ContentNetwork.PUBLIC), Cid.parse(cid))
 
 
 def _mark_expired(connection: Connection, operation: Operation, _reason: str) -> None:
@@ -217,16 +207,12 @@ def _find_failure(pin: Pin) -> PinState | None:
     cid = Cid.parse(pin.request.cid)
     if cid.hash != SHA2_256 or cid.codec not in {RAW, DAG_PB}:
         return PinState.INVALID_OBJECT
-    return None if _are_valid_hosts(pin.request.hosts) else PinState.BAD_HOST_NODE
-
-
-def _are_valid_hosts(hosts: Sequence[str]) -> bool:
     try:
-        for host in hosts:
+        for host in pin.request.hosts:
             http_origin(host)
     except InvalidHostNode:
-        return False
-    return True
+        return PinState.BAD_HOST_NODE
+    return None
 
 
 def _lock_waiting_pin(connection: Connection, pin: Pin) -> Pin:

@@ -88,18 +88,5 @@ class PinJobList(StorageSchema):
 
 
 def pin_job_record(pin: Pin) -> PinJobRecord:
-    request = pin.request
-    return PinJobRecord(
-        id=pin.id,
-        cid=request.cid,
-        name=request.name,
-        status=pin.status,
-        keyvalues=request.keyvalues or None,
-        host_nodes=request.hosts or None,
-        group_id=request.group_id,
-        date_queued=pin.created_at,
-    )
-
-
-def pin_job_list(pins: Sequence[Pin], token: str | None) -> PinJobList:
-    return PinJobList(jobs=[pin_job_record(pin) for pin in pins], next_page_token=token or "")
+    fields: dict[str, Any] = {**vars(pin), **vars(pin.request), "keyvalues": pin.request.keyvalues or None}
+    return PinJobRecord(**fields, host_nodes=pin.request.hosts or None, date_queued=pin.created_at)

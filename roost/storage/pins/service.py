@@ -3,22 +3,18 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.drivers.network.contract import NetworkAnnouncer, PublicNetwork
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
-from roost.storage.files.groups.errors import GroupNotFound
-from roost.storage.files.groups.service import GroupService
+from roost.storage.files.groups.service import get_group
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, get_file
 from roost.storage.pins import store
-from roost.storage.pins.errors import PinNotFound, TooManyHostNodes, TooManyPins
 from roost.storage.pins.model import (
     ACTIVE,
     FAILED,
@@ -30,9 +26,12 @@ from roost.storage.pins.model import (
     RETRIEVE,
     WAITING_LIMIT,
     Pin,
+    PinNotFound,
     PinQuery,
     PinRequest,
     PinState,
+    TooManyHostNodes,
+    TooManyPins,
 )
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -150,8 +149,8 @@ def _add(connection: Connection, tenant_id: str, request: PinRequest) -> Pin:
     """Add a pin. Raises GroupNotFound, TooManyPins."""
     now = clock.utc_now()
     store.delete_old_failures(connection, tenant_id, now - FAILURE_RETENTION)
-    if request.group_id and not GroupService.find(connection, tenant_id, ContentNetwork.PUBLIC, request.group_id):
-        raise GroupNotFound
+    if request.group_id:
+        get_group(connection, tenant_id, ContentNetwork.PUBLIC, request.group_id)
     if store.count_pins(connection, tenant_id, PinQuery(QUEUED)) >= WAITING_LIMIT:
         raise TooManyPins
     is_active = store.count_pins(connection, tenant_id, PinQuery(ACTIVE)) < QUEUE_LIMIT
@@ -191,7 +190,6 @@ def _check_hosts(request: PinRequest) -> None:
 
 
 def _delete_pins_of_file(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:
-    """Delete the pins of a deleted file."""
     if change is FileEvent.DELETED:
         store.delete_pins_of_file(connection, file.id)
 

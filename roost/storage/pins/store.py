@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, record_values
+from roost.core.db import Connection, JsonText, UtcTime, metadata, page_by_creation, read_one, record_values
 from roost.core.page_cursor import PageCursor
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest, PinState
 
@@ -62,7 +61,6 @@ def get_oldest_pin(connection: Connection, tenant_id: str, status: PinState) -> 
 
 
 def get_latest_creation(connection: Connection, tenant_id: str) -> datetime | None:
-    """Return the creation time of the tenant's newest pin."""
     return connection.execute(sa.select(sa.func.max(_p.created_at)).where(_p.tenant_id == tenant_id)).scalar()
 
 
@@ -108,15 +106,12 @@ def _conditions(tenant_id: str, query: PinQuery) -> list[Any]:
 
 
 def _name_matches(name: str, match: NameMatch) -> sa.ColumnElement[bool]:
-    match match:
-        case NameMatch.EXACT:
-            return _p.name == name
-        case NameMatch.PARTIAL:
-            return _contains(_p.name, name)
-        case NameMatch.IEXACT:
-            return sa.func.lower(_p.name) == sa.func.lower(name)  # the database decides what a lower-case letter is
-        case NameMatch.IPARTIAL:
-            return _p.name.icontains(name, autoescape=True)
+    return {
+        NameMatch.EXACT: _p.name == name,
+        NameMatch.PARTIAL: _contains(_p.name, name),
+        NameMatch.IEXACT: sa.func.lower(_p.name) == sa.func.lower(name),  # the database decides what lower case is
+        NameMatch.IPARTIAL: _p.name.icontains(name, autoescape=True),
+    }[match]
 
 
 def _contains(text: sa.ColumnElement[str], part: str) -> sa.ColumnElement[bool]:

@@ -5,17 +5,19 @@ An attempt begins from the start. Its segments are searched when all are stored,
 stores nothing and ends it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TypeVar
+
+from semantic_text_splitter import TextSplitter
 
 from roost import work
 from roost.core import clock, log
 from roost.core.db import Connection, Database
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
-from roost.drivers.embedding.contract import EmbeddingModel
+from roost.drivers.embedding.contract import CHUNK_CHARACTERS, EmbeddingModel
 from roost.drivers.text_extractor.contract import TextExtractor
 from roost.identity import tenants
 from roost.storage.content.model import ContentScope
@@ -24,23 +26,21 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File
 from roost.storage.files.service import find_file
 from roost.storage.vectors import store
-from roost.storage.vectors.errors import (
-    DocumentWithoutText,
-    VectorizationPostponed,
-    VectorQuotaExceeded,
-    VectorsDeleted,
-)
 from roost.storage.vectors.model import (
     CHUNKS_LIMIT,
     NUMBER_BYTES,
     PLAN_CHUNKS,
     SEGMENT_CHUNKS,
     VECTORIZE,
+    DocumentWithoutText,
     TextChunk,
+    TooManyChunks,
+    VectorizationPostponed,
+    VectorQuotaExceeded,
+    VectorsDeleted,
     VectorSegment,
     VectorState,
 )
-from roost.storage.vectors.text_splitting import split_text
 from roost.storage.vectors.vector_index import VectorIndex
 from roost.work import ClaimedOperation, Operation, OperationLimits, Settlement
 
@@ -51,8 +51,14 @@ LIMITS = OperationLimits(total=4, per_tenant=2, per_subject=2)
 _REASON_CHARACTERS = 300
 _TEMPORARY = frozenset({ProblemKind.UNAVAILABLE, ProblemKind.LIMITED})
 
+OVERLAP_CHARACTERS = 80
+"""Characters that a chunk may share with the one before it."""
+_BLOCK_CHARACTERS = 20_000
+"""The splitter takes quadratic time for long text without spaces, so it gets blocks of this size."""
+
 T = TypeVar("T")
 _log = log.get_logger("vectors")
+_splitter = TextSplitter(CHUNK_CHARACTERS, overlap=OVERLAP_CHARACTERS)
 
 
 class VectorIndexing:
@@ -80,15 +86,13 @@ class VectorIndexing:
         except VectorsDeleted:
             return None
         except Exception as error:
+            reason = _describe_error(error)
             if _is_temporary(error) and claim.failures < RETRIES:
-                reason = _describe_error(error)
                 await attempt.try_update(state=VectorState.QUEUED, reason=reason)
                 raise VectorizationPostponed(reason) if isinstance(error, Problem) else error from error
             unexpected = None if isinstance(error, Problem) else error
-            _log.warning(
-                "file.not_vectorized", file=attempt.file_id, reason=_describe_error(error), exc_info=unexpected
-            )
-            return attempt.settle(state=VectorState.FAILED, reason=_describe_error(error), chunks=0, chunks_done=0)
+            _log.warning("file.not_vectorized", file=attempt.file_id, reason=reason, exc_info=unexpected)
+            return attempt.settle(state=VectorState.FAILED, reason=reason, chunks=0, chunks_done=0)
         return attempt.settle(state=VectorState.INDEXED, reason=None)
 
     async def _run(self, attempt: "_IndexingAttempt") -> None:
@@ -128,6 +132,32 @@ class VectorIndexing:
         dimension = len(segment.vectors[0]) // NUMBER_BYTES
         progress = {"chunks_done": done, "dimension": dimension, "updated_at": clock.utc_now()}
         store.update_file_vectors(connection, segment.file_id, **progress)
+
+
+def split_text(text: str, limit: int) -> Sequence[TextChunk]:
+    """Split a text at the ends of paragraphs, sentences or words into chunks that an embedding model reads whole.
+
+    Chunks have no space at their ends. Blocking, up to a second. Raises TooManyChunks.
+    """
+    chunks: list[TextChunk] = []
+    for at, block in _split_blocks(text):
+        for begin, chunk in _splitter.chunk_indices(block):
+            chunks.append(TextChunk(at + begin, at + begin + len(chunk), chunk))
+        if len(chunks) > limit:
+            raise TooManyChunks(f"The text has more than {limit} chunks of at most {CHUNK_CHARACTERS} characters")
+    return chunks
+
+
+def _split_blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield blocks of the text with their offsets, each up to a line end, a space or the maximum size."""
+    at = 0
+    while at < len(text):
+        end = at + _BLOCK_CHARACTERS
+        if end < len(text):
+            half = at + _BLOCK_CHARACTERS // 2
+            end = max(text.rfind("\n", half, end), 0) or max(text.rfind(" ", half, end), 0) or end
+        yield at, text[at:end]
+        at = end
 
 
 class _IndexingAttempt:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from roost.core.problem import InvalidInput, NotFound, PayloadTooLarge, ServiceUnavailable
 from roost.identity.caller import Plan
 from roost.storage.files.model import File
 
@@ -126,3 +127,39 @@ def describe_state(vectors: FileVectors | None, model: str, dimension: int | Non
         return VectorState.NONE
     is_present = vectors.model == model and dimension in (None, vectors.dimension)
     return VectorState.OUTDATED if vectors.state is VectorState.INDEXED and not is_present else vectors.state
+
+
+class FolderNotVectorized(InvalidInput):
+    message = "A folder has no text of its own; vectorize the files in it"
+
+
+class DocumentWithoutText(InvalidInput):
+    """A scan, for example."""
+
+    message = "The file has no text"
+
+
+class TooManyChunks(PayloadTooLarge):
+    message = "The text is too long"
+
+
+class VectorQuotaExceeded(PayloadTooLarge):
+    message = "The vectors of your plan are full"
+
+
+class VectorizationFailed(InvalidInput):
+    """The last attempt to vectorize the file failed; the message says why."""
+
+    message = "The file cannot be vectorized"
+
+
+class VectorizationPostponed(ServiceUnavailable):
+    """A driver has no capacity; the message is its own. The attempt is repeated."""
+
+    message = "The file cannot be vectorized at the moment"
+
+
+class VectorsDeleted(NotFound):
+    """The vectors or the file were deleted, or requested again, while an attempt ran."""
+
+    message = "The vectors were deleted"

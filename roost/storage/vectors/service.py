@@ -1,6 +1,10 @@
-"""Vectors of a tenant's files: request, show, delete and search them; `indexing.py` makes them in the background."""
+"""Vectors of a tenant's files: request, show, delete and search them; `indexing.py` makes them in the background.
+
+A key may search all groups and files of its tenant, an agent those of groups that were granted to it.
+"""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from roost import work
 from roost.core import clock, ids
@@ -8,13 +12,14 @@ from roost.core.db import Connection, Database
 from roost.drivers.embedding.contract import EmbeddingModel
 from roost.identity import tenants
 from roost.identity.caller import Caller
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.model import File, FileEvent, FileFilter
+from roost.identity.errors import UnknownAgent
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.storage.files.groups.model import Group, GroupNotFound
+from roost.storage.files.groups.service import find_group, get_group
+from roost.storage.files.model import File, FileEvent, FileFilter, FileNotFound
 from roost.storage.files.service import FileService, files_by_id, find_file, select_group_files
 from roost.storage.files.uploads.model import DIRECTORY
 from roost.storage.vectors import store
-from roost.storage.vectors.access import get_searchable_file, get_searchable_group
-from roost.storage.vectors.errors import FolderNotVectorized, VectorizationFailed
 from roost.storage.vectors.model import (
     MATCHES_LIMIT,
     NUMBER_BYTES,
@@ -22,7 +27,10 @@ from roost.storage.vectors.model import (
     VECTORIZE,
     ChunkMatch,
     FileVectors,
+    FolderNotVectorized,
+    GroupGrant,
     QueryResult,
+    VectorizationFailed,
     VectorizedFile,
     VectorState,
     describe_state,
@@ -60,7 +68,8 @@ class VectorService:
         """
         requested = await self._db.write(lambda connection: self._request(connection, caller, file_id))
         if requested.state in PENDING:
-            await self._wait(requested.operation_id, wait)
+            with suppress(OperationNotFound):  # finished long ago
+                await self._operations.wait(requested.operation_id, wait)
         found = await self.get(caller, file_id)
         if found.state is VectorState.FAILED and found.vectors is not None:
             raise VectorizationFailed(found.vectors.reason)
@@ -142,18 +151,10 @@ class VectorService:
         except OperationNotFound:
             return False
 
-    async def _wait(self, operation_id: str, seconds: float) -> None:
-        try:
-            await self._operations.wait(operation_id, seconds)
-        except OperationNotFound:  # finished long ago
-            return
-
     def _search(self, connection: Connection, caller: Caller, group_id: str, vector: bytes, limit: int) -> QueryResult:
         get_searchable_group(connection, caller, group_id)
-        files, model = (
-            select_group_files(caller.tenant_id, group_id),
-            (self._model.model_id, len(vector) // NUMBER_BYTES),
-        )
+        files = select_group_files(caller.tenant_id, group_id)
+        model = (self._model.model_id, len(vector) // NUMBER_BYTES)
         near = self._index.find_nearest(connection, store.select_indexed(files, *model), vector, limit)
         named = files_by_id(connection, caller.tenant_id, list({one.file_id for one in near}))
         chunks = store.read_chunks(connection, near)
@@ -164,6 +165,78 @@ class VectorService:
 
     def _describe(self, file: File, vectors: FileVectors | None) -> VectorizedFile:
         return VectorizedFile(file, vectors, describe_state(vectors, self._model.model_id, self._dimension))
+
+
+class VectorGrantService:
+    """The database deletes grants with their group, and with the gateway token of a deleted agent."""
+
+    def __init__(self, db: Database, agents: GatewayTokens) -> None:
+        self._db = db
+        self._agents = agents
+
+    async def grant(self, tenant_id: str, group_id: str, agent_id: str) -> None:
+        """Allow an agent of the tenant to search a group. Idempotent. Raises GroupNotFound, UnknownAgent."""
+        if await self._agents.get_tenant_id(agent_id) != tenant_id:
+            raise UnknownAgent
+
+        def add(connection: Connection) -> None:
+            tenants.lock_tenant(connection, tenant_id)
+            get_group(connection, tenant_id, None, group_id)
+            grant = GroupGrant(group_id, agent_id, tenant_id, clock.utc_now())
+            if not store.insert_grant(connection, grant) and not store.find_grant(connection, group_id, agent_id):
+                raise UnknownAgent  # it was deleted meanwhile
+
+        await self._db.write(add)
+
+    async def revoke(self, tenant_id: str, group_id: str, agent_id: str) -> None:
+        """Take the permission from an agent. Idempotent. Raises GroupNotFound."""
+
+        def remove(connection: Connection) -> None:
+            get_group(connection, tenant_id, None, group_id)
+            store.delete_grant(connection, group_id, agent_id)
+
+        await self._db.write(remove)
+
+    async def list_agents(self, tenant_id: str, group_id: str) -> Sequence[GroupGrant]:
+        """List the grants of a group, the oldest first. Raises GroupNotFound."""
+
+        def read(connection: Connection) -> Sequence[GroupGrant]:
+            get_group(connection, tenant_id, None, group_id)
+            return store.list_grants(connection, group_id)
+
+        return await self._db.read(read)
+
+    async def list_groups(self, caller: Caller) -> Sequence[Group]:
+        """List the groups that the calling agent may search; to a key, those that any agent may search."""
+
+        def read(connection: Connection) -> Sequence[Group]:
+            granted = store.list_granted_groups(connection, caller.tenant_id, caller.agent_id)
+            groups = (find_group(connection, caller.tenant_id, None, group_id) for group_id in granted)
+            return [group for group in groups if group is not None]
+
+        return await self._db.read_long(read, caller.tenant_id)
+
+
+def get_searchable_group(connection: Connection, caller: Caller, group_id: str) -> Group:
+    """Return a group, on either network. Raises GroupNotFound, also without a grant."""
+    group = get_group(connection, caller.tenant_id, None, group_id)
+    if not _is_granted(connection, caller, group_id):
+        raise GroupNotFound
+    return group
+
+
+def get_searchable_file(connection: Connection, caller: Caller, file_id: str) -> File:
+    """Return a file, on either network. Raises FileNotFound, also for an agent without a grant of the file's group."""
+    file = find_file(connection, caller.tenant_id, file_id)
+    if file is None or not _is_granted(connection, caller, file.metadata.group_id):
+        raise FileNotFound
+    return file
+
+
+def _is_granted(connection: Connection, caller: Caller, group_id: str | None) -> bool:
+    if caller.agent_id is None:
+        return True
+    return group_id is not None and store.find_grant(connection, group_id, caller.agent_id) is not None
 
 
 def _delete_vectors_of_file(connection: Connection, change: FileEvent, file: File, _before: File | None) -> None:

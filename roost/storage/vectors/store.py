@@ -1,10 +1,16 @@
-"""Tables and SQL of the vectors of files, their chunks, and the grants of agents."""
+"""Tables and SQL of the vectors of files, their chunks, and the grants of agents.
 
+No migration creates the table of the extension `vector` of PostgreSQL, because an operator may install the extension at
+any time: a server does at its start.
+"""
+
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from roost.core.db import IdQuery, JsonText, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.storage.vectors.model import (
@@ -58,7 +64,17 @@ vector_grants = sa.Table(
     sa.Index("ix_vector_grants_agent_id", "agent_id"),
 )
 
-_v, _s, _g = file_vectors.c, vector_segments.c, vector_grants.c
+_PGVECTOR = sa.text("CREATE EXTENSION IF NOT EXISTS vector")
+_VECTOR_TABLE = sa.text("""
+    CREATE TABLE IF NOT EXISTS chunk_vectors (
+        file_id VARCHAR(36) NOT NULL REFERENCES file_vectors (file_id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        embedding vector NOT NULL,
+        PRIMARY KEY (file_id, number)
+    )
+""")
+_chunk_vectors = sa.table("chunk_vectors", sa.column("file_id"), sa.column("number"), sa.column("embedding"))
+_v, _s, _g, _c = file_vectors.c, vector_segments.c, vector_grants.c, _chunk_vectors.c
 
 
 def replace_file_vectors(connection: Connection, vectors: FileVectors) -> None:
@@ -74,7 +90,6 @@ def find_file_vectors(connection: Connection, file_id: str, *, lock: bool = Fals
 
 
 def list_file_vectors(connection: Connection, file_ids: Sequence[str]) -> Mapping[str, FileVectors]:
-    """Return the rows of these files by file id."""
     rows = connection.execute(sa.select(file_vectors).where(_v.file_id.in_(file_ids)))
     return {row.file_id: _file_vectors(row) for row in rows}
 
@@ -141,6 +156,7 @@ def read_chunks(connection: Connection, found: Sequence[NearChunk]) -> Sequence[
 
 def take_matrix(connection: Connection) -> tuple[str, int, Sequence[bytes]] | None:
     """Return file id, number and vectors of a segment with a matrix, and remove the matrix."""
+    # Servers that start at once convert side by side: each takes a row that no other has locked.
     query = sa.select(vector_segments).where(_s.matrix.is_not(None)).limit(1).with_for_update(skip_locked=True)
     row = connection.execute(query).first()
     if row is None:
@@ -157,6 +173,64 @@ def forget_models(connection: Connection) -> None:
     connection.execute(file_vectors.update().where(_v.file_id.in_(bare)).values(model=""))
 
 
+def ensure_extension(connection: Connection) -> str | None:
+    """Install the extension if it is missing; return why it cannot be."""
+    try:
+        with connection.begin_nested():
+            connection.execute(_PGVECTOR)
+    except DBAPIError as error:
+        return str(error.orig).partition("\n")[0]
+    return None
+
+
+def has_extension(connection: Connection) -> bool:
+    return connection.execute(sa.text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")).scalar_one() > 0
+
+
+def ensure_vector_table(connection: Connection) -> bool:
+    """Create the table if it is missing, one server at a time; return whether it was missing."""
+    connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtextextended('chunk_vectors', 0))"))
+    if sa.inspect(connection).has_table("chunk_vectors"):
+        return False
+    connection.execute(_VECTOR_TABLE)
+    return True
+
+
+def drop_vector_table(connection: Connection) -> None:
+    """Drop the table, which lost its vectors with the extension."""
+    connection.execute(sa.text("DROP TABLE IF EXISTS chunk_vectors"))
+
+
+def insert_vectors(connection: Connection, file_id: str, first: int, vectors: Sequence[bytes]) -> None:
+    """Insert vectors of a file, of which the first has the number `first`."""
+    rows = [
+        {"file_id": file_id, "number": number, "embedding": _format_vector(vector)}
+        for number, vector in enumerate(vectors, first)
+    ]
+    connection.execute(
+        sa.text("INSERT INTO chunk_vectors VALUES (:file_id, :number, CAST(:embedding AS vector))"), rows
+    )
+
+
+def delete_vectors(connection: Connection, file_id: str) -> None:
+    connection.execute(sa.text("DELETE FROM chunk_vectors WHERE file_id = :file_id"), {"file_id": file_id})
+
+
+def find_nearest(connection: Connection, files: IdQuery, query: bytes, limit: int) -> Sequence[NearChunk]:
+    """Return the chunks of these files that are nearest to a vector, the nearest first."""
+    # As a subquery, the text is converted once and not for each row.
+    vector = sa.select(sa.text("CAST(:embedding AS vector)")).scalar_subquery()
+    distance = _c.embedding.op("<=>")(vector).label("distance")
+    nearest = (
+        sa.select(_c.file_id, _c.number, distance)
+        .where(_c.file_id.in_(files))
+        .order_by(distance, _c.file_id, _c.number)
+        .limit(limit)
+    )
+    rows = connection.execute(nearest, {"embedding": _format_vector(query)})
+    return [NearChunk(row.file_id, row.number, 1 - float(row.distance)) for row in rows]
+
+
 def insert_grant(connection: Connection, grant: GroupGrant) -> bool:
     """Insert a grant unless it exists, or the group or the agent does not; return whether it was inserted."""
     return insert_or_ignore(connection, vector_grants.insert().values(record_values(vector_grants, grant)))
@@ -164,13 +238,13 @@ def insert_grant(connection: Connection, grant: GroupGrant) -> bool:
 
 def find_grant(connection: Connection, group_id: str, agent_id: str) -> GroupGrant | None:
     query = sa.select(vector_grants).where(_g.group_id == group_id, _g.agent_id == agent_id)
-    return read_one(connection, query, _grant)
+    return read_one(connection, query, lambda row: read_record(GroupGrant, row))
 
 
 def list_grants(connection: Connection, group_id: str) -> Sequence[GroupGrant]:
     """List the grants of a group, the oldest first."""
     query = sa.select(vector_grants).where(_g.group_id == group_id).order_by(_g.created_at, _g.agent_id)
-    return [_grant(row) for row in connection.execute(query)]
+    return [read_record(GroupGrant, row) for row in connection.execute(query)]
 
 
 def list_granted_groups(connection: Connection, tenant_id: str, agent_id: str | None) -> Sequence[str]:
@@ -188,5 +262,5 @@ def _file_vectors(row: Any) -> FileVectors:
     return read_record(FileVectors, row, state=VectorState(row.state))
 
 
-def _grant(row: Any) -> GroupGrant:
-    return read_record(GroupGrant, row)
+def _format_vector(vector: bytes) -> str:
+    return str(list(struct.unpack(f"<{len(vector) // 4}f", vector)))

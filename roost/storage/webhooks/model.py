@@ -3,17 +3,51 @@
 Messages are delivered at least once and in no particular order (Standard Webhooks 1.0).
 """
 
-from collections.abc import Sequence
+import base64
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from http import HTTPStatus
+from typing import Any
 
+from standardwebhooks import Webhook as WebhookSigner
+
+from roost.core import clock
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, TooManyRequests
 from roost.core.sensitive import Sensitive
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.model import FileEvent
-from roost.storage.webhooks.errors import InvalidWebhookEvents
+from roost.storage.files.model import File, FileEvent
 from roost.work import OperationLimits
+
+
+class WebhookNotFound(NotFound):
+    """The webhook does not exist or belongs to another tenant; the response does not say which."""
+
+    message = "Webhook not found"
+
+
+class DeliveryNotFound(NotFound):
+    message = "Delivery not found"
+
+
+class WebhookLimitReached(AccessDenied):
+    message = "Webhook limit reached"
+
+
+class InvalidWebhookEvents(InvalidInput):
+    message = "events must be event types"
+    field = "events"
+
+
+class EmptyWebhookUpdate(InvalidInput):
+    message = "url, events, description or enabled is required"
+
+
+class WebhookQueueFull(TooManyRequests):
+    message = "Too many deliveries to this webhook at once"
+
 
 WEBHOOK_LIMIT = 20
 """Maximum number of webhooks of a tenant."""
@@ -35,6 +69,8 @@ DISABLE_AFTER = timedelta(days=5)
 """A webhook is disabled if the last attempt at a delivery fails and none has succeeded for this long."""
 TEST_EVENT = "webhook.test"
 EVENT_TYPES: Sequence[str] = tuple(f"ipfs.{network}.{change}" for network in ContentNetwork for change in FileEvent)
+
+JSON = Any
 
 _RETRY_DELAYS: Sequence[timedelta] = (
     timedelta(seconds=5),
@@ -112,15 +148,15 @@ class WebhookDelivery:
     webhook_id: str
     event_id: str
     event_type: str
-    state: DeliveryState
-    attempts: int
-    failures: int
-    status: int | None
-    error: str | None
     created_at: datetime
-    attempted_at: datetime | None
     next_at: datetime
-    finished_at: datetime | None
+    state: DeliveryState = DeliveryState.PENDING
+    attempts: int = 0
+    failures: int = 0
+    status: int | None = None
+    error: str | None = None
+    attempted_at: datetime | None = None
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +194,7 @@ def judge_outcome(job: DeliveryJob, outcome: DeliveryOutcome, now: datetime, jit
     """Decide how a delivery continues after an attempt; `jitter` is a random number between 0 and 1."""
     if outcome.succeeded:
         return DeliveryVerdict(DeliveryState.DELIVERED)
-    if outcome.status == HTTPStatus.GONE:
+    if outcome.status == HTTPStatus.GONE:  # the receiver wants no further messages (Standard Webhooks 1.0)
         return DeliveryVerdict(DeliveryState.FAILED, disable=DisabledReason.GONE)
     failures = job.delivery.failures
     if failures < len(_RETRY_DELAYS):
@@ -175,9 +211,54 @@ def normalize_events(names: Sequence[str]) -> Sequence[str]:
     return tuple(event for event in EVENT_TYPES if event in names)
 
 
-@dataclass(frozen=True)
-class WebhookWithNewSecret:
-    """Webhook with its new secret, which is shown only once."""
+def event_type(change: FileEvent, file: File) -> str:
+    return f"ipfs.{file.network}.{change}"
 
-    webhook: Webhook
-    secret: Sensitive[str]
+
+def file_event_body(change: FileEvent, file: File, previous: File | None, at: datetime) -> str:
+    """Return the body of a message about a file, with the previous values of attributes that an update changed."""
+    attributes = _attributes(file)
+    data: dict[str, JSON] = {"object": attributes}
+    if previous is not None:
+        changed = {name: value for name, value in _attributes(previous).items() if value != attributes[name]}
+        data["previous_attributes"] = changed
+    return _body(event_type(change, file), file.tenant_id, data, at)
+
+
+def test_event_body(tenant_id: str, webhook_id: str, at: datetime) -> str:
+    return _body(TEST_EVENT, tenant_id, {"object": {"id": webhook_id}}, at)
+
+
+def message_headers(event_id: str, body: bytes, secrets: Sequence[Sensitive[bytes]], at: datetime) -> Mapping[str, str]:
+    """Return the headers of a message sent at a time, with one symmetric signature per secret."""
+    signatures = [WebhookSigner(secret.reveal()).sign(event_id, at, body.decode()) for secret in secrets]
+    return {
+        "Content-Type": "application/json",
+        "webhook-id": event_id,
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }
+
+
+def format_secret(secret: Sensitive[bytes]) -> Sensitive[str]:
+    """Format a secret as its owner receives it."""
+    return Sensitive(SECRET_PREFIX + base64.b64encode(secret.reveal()).decode())
+
+
+def _body(kind: str, tenant_id: str, data: JSON, at: datetime) -> str:
+    message = {"event_type": kind, "timestamp": clock.format_iso(at), "workspace_id": tenant_id, "data": data}
+    return json.dumps(message, separators=(",", ":"), allow_nan=False)
+
+
+def _attributes(file: File) -> dict[str, JSON]:
+    return {
+        "id": file.id,
+        "cid": file.cid,
+        "name": file.metadata.name,
+        "size": file.size,
+        "mime_type": file.mime_type,
+        "number_of_files": file.number_of_files,
+        "group_id": file.metadata.group_id,
+        "keyvalues": dict(file.metadata.keyvalues),
+        "created_at": clock.format_iso(file.created_at),
+    }

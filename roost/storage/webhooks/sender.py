@@ -7,15 +7,12 @@ itself. A delivery has the id of its operation; an interrupted attempt is made a
 from contextlib import suppress
 from typing import Final
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, ids, log
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.seal import Sealer, UnsealFailed
 from roost.drivers.http_sender.contract import TIMEOUT, DeliveryFailed, HttpSender
-from roost.storage.webhooks import message, store
-from roost.storage.webhooks.errors import WebhookQueueFull
+from roost.storage.webhooks import store
 from roost.storage.webhooks.model import (
     DELIVER,
     MAX_ATTEMPTS,
@@ -27,10 +24,13 @@ from roost.storage.webhooks.model import (
     DeliveryOutcome,
     WebhookDelivery,
     WebhookEvent,
+    WebhookQueueFull,
     judge_outcome,
+    message_headers,
     operation_subject,
+    test_event_body,
 )
-from roost.storage.webhooks.service import add_deliveries, get_webhook, new_delivery
+from roost.storage.webhooks.service import add_deliveries
 from roost.work import ClaimedOperation, Operation, OperationState, Settlement
 
 RETRIES: Final = 10_000
@@ -82,7 +82,7 @@ class WebhookSender:
                 self._sealer.open(envelope, store.ASSOCIATED_DATA.format(webhook_id=job.webhook.id, id=secret_id))
                 for secret_id, envelope in job.secrets
             ]
-            headers = message.message_headers(job.delivery.event_id, body, secrets, clock.utc_now())
+            headers = message_headers(job.delivery.event_id, body, secrets, clock.utc_now())
             status = await self._http_sender.deliver(job.webhook.tenant_id, job.webhook.url, body, headers)
             outcome = DeliveryOutcome(status)
         except DeliveryFailed as problem:
@@ -107,15 +107,14 @@ class WebhookSender:
 
 def _add_test_delivery(connection: Connection, tenant_id: str, webhook_id: str) -> WebhookDelivery:
     """Add a test delivery with a single attempt. Raises WebhookNotFound, WebhookQueueFull."""
-    webhook, now = get_webhook(connection, tenant_id, webhook_id, lock=True), clock.utc_now()
+    webhook, now = store.get_webhook(connection, tenant_id, webhook_id, lock=True), clock.utc_now()
     subject = operation_subject(webhook_id)
     count = work.count_operations(connection, DELIVER, subject, OperationState.RUNNING)
     count += work.count_operations(connection, SEND_TEST, subject, OperationState.PENDING, OperationState.RUNNING)
     if count >= SENDING_LIMITS.per_subject:
         raise WebhookQueueFull
-    event = WebhookEvent(ids.new_id(), tenant_id, TEST_EVENT, message.test_event_body(tenant_id, webhook.id, now), now)
-    delivery = new_delivery(webhook_id, event, failures=MAX_ATTEMPTS - 1)
-    add_deliveries(connection, SEND_TEST, event, [delivery])
+    event = WebhookEvent(ids.new_id(), tenant_id, TEST_EVENT, test_event_body(tenant_id, webhook.id, now), now)
+    (delivery,) = add_deliveries(connection, SEND_TEST, event, [webhook_id], failures=MAX_ATTEMPTS - 1)
     return delivery
 
 

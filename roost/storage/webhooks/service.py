@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from roost import work
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.core.partial_update import given_fields
 from roost.core.seal import Sealer
@@ -19,8 +17,7 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.http_sender.contract import HttpSender
 from roost.identity import tenants
 from roost.storage.files.model import File, FileEvent
-from roost.storage.webhooks import message, store
-from roost.storage.webhooks.errors import DeliveryNotFound, EmptyWebhookUpdate, WebhookLimitReached, WebhookNotFound
+from roost.storage.webhooks import store
 from roost.storage.webhooks.model import (
     DELIVER,
     PAGE_LIMIT,
@@ -28,11 +25,16 @@ from roost.storage.webhooks.model import (
     SECRET_OVERLAP,
     SECRETS_LIMIT,
     WEBHOOK_LIMIT,
+    DeliveryNotFound,
     DeliveryState,
+    EmptyWebhookUpdate,
     Webhook,
     WebhookDelivery,
     WebhookEvent,
-    WebhookWithNewSecret,
+    WebhookLimitReached,
+    event_type,
+    file_event_body,
+    format_secret,
     normalize_events,
     operation_subject,
 )
@@ -56,14 +58,14 @@ class WebhookService:
 
     def add_file_event(self, connection: Connection, change: FileEvent, file: File, previous: File | None) -> None:
         """Add a file's event and its deliveries to the webhooks that accept it, in the caller's transaction."""
-        kind = message.event_type(change, file)
+        kind = event_type(change, file)
         receivers = [hook for hook in store.list_webhooks(connection, file.tenant_id) if hook.accepts(kind)]
         if not receivers:
             return
         now = clock.utc_now()
-        body = message.file_event_body(change, file, previous, now)
+        body = file_event_body(change, file, previous, now)
         event = WebhookEvent(ids.new_id(), file.tenant_id, kind, body, now)
-        add_deliveries(connection, DELIVER, event, [new_delivery(webhook.id, event) for webhook in receivers])
+        add_deliveries(connection, DELIVER, event, [webhook.id for webhook in receivers])
 
     async def list(self, tenant_id: str) -> Sequence[Webhook]:
         """List webhooks, oldest first."""
@@ -71,14 +73,14 @@ class WebhookService:
 
     async def get(self, tenant_id: str, webhook_id: str) -> Webhook:
         """Return one webhook. Raises WebhookNotFound."""
-        return await self._db.read(lambda connection: get_webhook(connection, tenant_id, webhook_id))
+        return await self._db.read(lambda connection: store.get_webhook(connection, tenant_id, webhook_id))
 
-    async def create(self, tenant_id: str, url: str, update: WebhookUpdate) -> WebhookWithNewSecret:
-        """Create a webhook. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
+    async def create(self, tenant_id: str, url: str, update: WebhookUpdate) -> tuple[Webhook, Sensitive[str]]:
+        """Create a webhook; return it with its secret. Raises UrlRefused, InvalidWebhookEvents, WebhookLimitReached."""
         self._http_sender.check(url)
         events = normalize_events(update.events or ())
 
-        def add(connection: Connection) -> WebhookWithNewSecret:
+        def add(connection: Connection) -> tuple[Webhook, Sensitive[str]]:
             tenants.lock_tenant(connection, tenant_id)
             if len(store.list_webhooks(connection, tenant_id)) >= WEBHOOK_LIMIT:
                 raise WebhookLimitReached
@@ -104,7 +106,7 @@ class WebhookService:
 
         def change(connection: Connection) -> Webhook:
             tenants.lock_tenant(connection, tenant_id)
-            old = get_webhook(connection, tenant_id, webhook_id, lock=True)
+            old = store.get_webhook(connection, tenant_id, webhook_id, lock=True)
             new = replace(old, **changes, updated_at=clock.utc_now())
             if update.enabled is not None:
                 new = replace(new, disabled_reason=None, failing_since=None)
@@ -120,17 +122,17 @@ class WebhookService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            store.mark_deleted(connection, get_webhook(connection, tenant_id, webhook_id).id, clock.utc_now())
+            store.mark_deleted(connection, store.get_webhook(connection, tenant_id, webhook_id).id, clock.utc_now())
             work.discard_waiting(connection, operation_subject(webhook_id))
 
         await self._db.write(remove)
 
-    async def rotate_secret(self, tenant_id: str, webhook_id: str) -> WebhookWithNewSecret:
-        """Replace the secret; the old one also signs for `SECRET_OVERLAP`. Raises WebhookNotFound."""
+    async def rotate_secret(self, tenant_id: str, webhook_id: str) -> tuple[Webhook, Sensitive[str]]:
+        """Return a new secret; the replaced one also signs for `SECRET_OVERLAP`. Raises WebhookNotFound."""
 
-        def rotate(connection: Connection) -> WebhookWithNewSecret:
+        def rotate(connection: Connection) -> tuple[Webhook, Sensitive[str]]:
             tenants.lock_tenant(connection, tenant_id)
-            webhook, now = get_webhook(connection, tenant_id, webhook_id), clock.utc_now()
+            webhook, now = store.get_webhook(connection, tenant_id, webhook_id), clock.utc_now()
             store.retire_secrets(connection, webhook_id, now, now + SECRET_OVERLAP, SECRETS_LIMIT - 1)
             return self._add_secret(connection, webhook, now)
 
@@ -144,7 +146,7 @@ class WebhookService:
         limit = min(max(limit, 1), PAGE_LIMIT)
 
         def read(connection: Connection) -> Sequence[WebhookDelivery]:
-            get_webhook(connection, tenant_id, webhook_id)
+            store.get_webhook(connection, tenant_id, webhook_id)
             return store.list_deliveries(connection, webhook_id, state, after, limit + 1)
 
         return page_cursor.split_page(await self._db.read(read), limit)
@@ -156,7 +158,7 @@ class WebhookService:
         """
 
         def restart(connection: Connection) -> WebhookDelivery:
-            get_webhook(connection, tenant_id, webhook_id)
+            store.get_webhook(connection, tenant_id, webhook_id)
             delivery = store.find_delivery(connection, webhook_id, delivery_id)
             if delivery is None:
                 raise DeliveryNotFound
@@ -168,44 +170,28 @@ class WebhookService:
 
         return await self._db.write(restart)
 
-    def _add_secret(self, connection: Connection, webhook: Webhook, at: datetime) -> WebhookWithNewSecret:
+    def _add_secret(self, connection: Connection, webhook: Webhook, at: datetime) -> tuple[Webhook, Sensitive[str]]:
         secret, secret_id = Sensitive(ids.random_bytes(SECRET_BYTES)), ids.new_id()
         envelope = self._sealer.seal(secret.reveal(), store.ASSOCIATED_DATA.format(webhook_id=webhook.id, id=secret_id))
         store.add_secret(connection, webhook.id, secret_id, envelope, at)
-        return WebhookWithNewSecret(webhook, message.format_secret(secret))
+        return webhook, format_secret(secret)
 
 
-def get_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
-    """Return a webhook of a tenant. Raises WebhookNotFound."""
-    webhook = store.find_webhook(connection, tenant_id, webhook_id, lock=lock)
-    if webhook is None:
-        raise WebhookNotFound
-    return webhook
+def add_deliveries(
+    connection: Connection, kind: str, event: WebhookEvent, webhook_ids: Sequence[str], failures: int = 0
+) -> Sequence[WebhookDelivery]:
+    """Add an event, its deliveries, which are due now, and the operations that make them.
 
-
-def add_deliveries(connection: Connection, kind: str, event: WebhookEvent, added: Sequence[WebhookDelivery]) -> None:
-    """Add an event, its deliveries and the operations that make them."""
+    failures: those that count already, so that fewer attempts are left.
+    """
+    due_at = event.created_at
+    added = [
+        WebhookDelivery(ids.new_id(), webhook_id, event.id, event.type, due_at, due_at, failures=failures)
+        for webhook_id in webhook_ids
+    ]
     store.add_event(connection, event)
     store.add_deliveries(connection, added)
     for delivery in added:
         subject = operation_subject(delivery.webhook_id)
         work.add_operation(connection, kind, subject, tenant_id=event.tenant_id, operation_id=delivery.id)
-
-
-def new_delivery(webhook_id: str, event: WebhookEvent, failures: int = 0) -> WebhookDelivery:
-    """Return a delivery that is due now, with a number of failures already counted."""
-    return WebhookDelivery(
-        id=ids.new_id(),
-        webhook_id=webhook_id,
-        event_id=event.id,
-        event_type=event.type,
-        state=DeliveryState.PENDING,
-        attempts=0,
-        failures=failures,
-        status=None,
-        error=None,
-        created_at=event.created_at,
-        attempted_at=None,
-        next_at=event.created_at,
-        finished_at=None,
-    )
+    return added

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_record, record_values
+from roost.core.db import JsonText, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 from roost.core.page_cursor import PageCursor
 from roost.storage.webhooks.model import (
@@ -19,6 +19,7 @@ from roost.storage.webhooks.model import (
     Webhook,
     WebhookDelivery,
     WebhookEvent,
+    WebhookNotFound,
 )
 
 ASSOCIATED_DATA = "webhook_secrets/{webhook_id}/{id}"
@@ -86,8 +87,7 @@ deliveries = sa.Table(
     ),
 )
 _d = deliveries.c
-_DELIVERY = (*(column for column in _d), events.c.type.label("event_type"))
-_WITH_EVENT = deliveries.join(events, events.c.id == _d.event_id)
+_SELECT_DELIVERY = sa.select(*_d, events.c.type.label("event_type")).join(events, events.c.id == _d.event_id)
 
 
 def insert_webhook(connection: Connection, webhook: Webhook) -> None:
@@ -99,11 +99,13 @@ def update_webhook(connection: Connection, webhook: Webhook) -> None:
     connection.execute(webhooks.update().where(webhooks.c.id == webhook.id).values(values))
 
 
-def find_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook | None:
-    """Return a webhook; with `lock`, other transactions cannot change it before this one ends."""
+def get_webhook(connection: Connection, tenant_id: str, webhook_id: str, *, lock: bool = False) -> Webhook:
+    """Return a webhook; with `lock`, no other transaction changes it before this one ends. Raises WebhookNotFound."""
     query = _existing_webhooks(tenant_id).where(webhooks.c.id == webhook_id)
-    row = connection.execute(query.with_for_update() if lock else query).first()
-    return None if row is None else _webhook(row)
+    webhook = read_one(connection, query.with_for_update() if lock else query, _webhook)
+    if webhook is None:
+        raise WebhookNotFound
+    return webhook
 
 
 def list_webhooks(connection: Connection, tenant_id: str) -> Sequence[Webhook]:
@@ -148,16 +150,15 @@ def add_deliveries(connection: Connection, added: Sequence[WebhookDelivery]) -> 
 
 
 def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> WebhookDelivery | None:
-    query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id, _d.id == delivery_id)
-    row = connection.execute(query).first()
-    return None if row is None else _delivery(row)
+    query = _SELECT_DELIVERY.where(_d.webhook_id == webhook_id, _d.id == delivery_id)
+    return read_one(connection, query, _delivery)
 
 
 def list_deliveries(
     connection: Connection, webhook_id: str, state: DeliveryState | None, after: PageCursor | None, limit: int
 ) -> Sequence[WebhookDelivery]:
     """List deliveries, newest first, after the cursor `after`."""
-    query = sa.select(*_DELIVERY).select_from(_WITH_EVENT).where(_d.webhook_id == webhook_id)
+    query = _SELECT_DELIVERY.where(_d.webhook_id == webhook_id)
     if state is not None:
         query = query.where(_d.state == state)
     ordered = page_by_creation(query, _d.created_at, _d.id, after)
@@ -180,8 +181,7 @@ def find_receiver(connection: Connection, delivery_id: str, *, lock: bool = Fals
     """Return the webhook of an unfinished delivery; None if the webhook was deleted."""
     query = sa.select(webhooks).join(deliveries, _d.webhook_id == webhooks.c.id)
     query = query.where(_d.id == delivery_id, _d.finished_at.is_(None), webhooks.c.deleted_at.is_(None))
-    row = connection.execute(query.with_for_update(of=webhooks) if lock else query).first()
-    return None if row is None else _webhook(row)
+    return read_one(connection, query.with_for_update(of=webhooks) if lock else query, _webhook)
 
 
 def begin_attempt(connection: Connection, webhook: Webhook, delivery_id: str, at: datetime) -> DeliveryJob:
@@ -189,9 +189,7 @@ def begin_attempt(connection: Connection, webhook: Webhook, delivery_id: str, at
     values = {"state": DeliveryState.SENDING, "attempts": _d.attempts + 1, "attempted_at": at}
     connection.execute(deliveries.update().where(_d.id == delivery_id).values(values))
     secrets = [(row.id, row.sealed) for row in list_secrets(connection, webhook.id, at)]
-    row = connection.execute(
-        sa.select(*_DELIVERY, events.c.body).select_from(_WITH_EVENT).where(_d.id == delivery_id)
-    ).one()
+    row = connection.execute(_SELECT_DELIVERY.add_columns(events.c.body).where(_d.id == delivery_id)).one()
     return DeliveryJob(_delivery(row), webhook, row.body, secrets)
 
 

@@ -25,10 +25,10 @@ from roost.storage.content.unixfs.profile import V1, ImportProfile
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.signatures.service import SignatureService
 from roost.storage.files.signed_urls.service import SignedUrlService
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics.service import GatewayHitCounter
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
-from roost.storage.payments.instructions.assets import PaymentAssets
+from roost.storage.payments.instructions.model import PaymentAssets
 from roost.storage.payments.service import PaymentService
 from tests.http.asgi import Sent, call
 from tests.storage.storage_env import StorageEnv, entry

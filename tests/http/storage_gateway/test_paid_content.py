@@ -3,8 +3,7 @@
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.service import FileService
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.model import PaymentRequirement
+from roost.storage.payments.instructions.model import PaymentAssets, PaymentRequirement
 from roost.storage.payments.instructions.service import PaymentInstructionService
 from tests.http.storage_gateway.gateway_env import GatewayEnv
 from tests.storage.payments.payer import ASSET, SELLER

@@ -10,7 +10,7 @@ from roost.domain_names.model import DomainOwnerKind
 from roost.http.stack.address import HostAddresses
 from roost.http.tls.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
 from roost.identity.errors import UnknownAgent
-from roost.storage.gateways.errors import GatewayNotFound
+from roost.storage.gateways.model import GatewayNotFound
 from roost.web.service_registry import ServiceRegistry
 from tests.domain_names.samples import make_domain
 from tests.http.asgi import call

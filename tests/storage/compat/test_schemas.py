@@ -10,13 +10,12 @@ from pydantic import ValidationError
 
 from roost.core.problem import Problem
 from roost.storage.compat import schemas
-from roost.storage.compat.errors import InvalidLegacyRequest
+from roost.storage.compat.service import InvalidLegacyRequest
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0, V1
-from roost.storage.files.errors import InvalidFileMetadata
 from roost.storage.files.groups.model import Group
-from roost.storage.files.model import File, FileMetadata, KeyvalueCondition, PinFilter
+from roost.storage.files.model import File, FileMetadata, InvalidFileMetadata, KeyvalueCondition, PinFilter
 from roost.storage.files.uploads.model import UploadMetadata
 from roost.storage.pins.model import Pin, PinQuery, PinRequest, PinState
 
@@ -285,7 +284,9 @@ def test_pin_jobs_that_are_refused(query: dict[str, str]) -> None:
 
 
 def test_responses_about_pins_by_hash() -> None:
-    assert schemas.pin_by_hash_response(PIN).model_dump(mode="json", by_alias=True) == {
+    assert schemas.PinByHashResponse(id="p", ipfs_hash=OLD, status=PinState.SEARCHING, name="n").model_dump(
+        mode="json", by_alias=True
+    ) == {
         "id": "p",
         "ipfsHash": OLD,
         "status": "searching",

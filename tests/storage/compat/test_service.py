@@ -3,8 +3,7 @@
 import pytest
 
 from roost.identity.caller import Plan
-from roost.storage.compat.errors import PinNotFoundByCid
-from roost.storage.compat.service import LegacyPinService
+from roost.storage.compat.service import LegacyPinService, PinNotFoundByCid
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid

@@ -8,10 +8,9 @@ from datetime import timedelta
 import pytest
 
 from roost.core import clock
-from roost.storage.content import maintenance as module
 from roost.storage.content import service, store
-from roost.storage.content.maintenance import MaintenanceTasks
 from roost.storage.content.model import StorageTotals
+from roost.storage.content.service import MaintenanceTasks
 from tests.storage.storage_env import CONTENT, StorageEnv
 
 
@@ -29,7 +28,7 @@ async def none_expired() -> int:
 @pytest.fixture(autouse=True)
 def short_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SWEEP_INTERVAL", "EXPIRE_INTERVAL", "SCRUB_INTERVAL", "TOTALS_INTERVAL"):
-        monkeypatch.setattr(module, name, timedelta(seconds=0.01))
+        monkeypatch.setattr(service, name, timedelta(seconds=0.01))
 
 
 async def test_it_sweeps_and_checks(env: StorageEnv, monkeypatch: pytest.MonkeyPatch) -> None:

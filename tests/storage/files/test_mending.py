@@ -10,9 +10,8 @@ from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.scrub import ContentScrubber
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.profile import V1
-from roost.storage.files.damage import damaged_content, describe_holders
 from roost.storage.files.model import File, FileMetadata
-from roost.storage.files.service import FileService, NewFile
+from roost.storage.files.service import FileService, NewFile, damaged_content, describe_holders
 from tests.storage.cars import blocks_of, encode_car
 from tests.storage.storage_env import CONTENT, StorageEnv
 

@@ -8,7 +8,7 @@ from roost.core import clock
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025, V0, V1
 from roost.storage.files import metadata_parsing
-from roost.storage.files.errors import InvalidFileMetadata
+from roost.storage.files.model import InvalidFileMetadata
 
 
 @pytest.mark.parametrize(

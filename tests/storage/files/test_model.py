@@ -1,7 +1,6 @@
 import pytest
 
-from roost.storage.files.errors import InvalidFileMetadata
-from roost.storage.files.model import check_keyvalues
+from roost.storage.files.model import InvalidFileMetadata, check_keyvalues
 
 
 def test_keyvalues_of_each_type_are_kept() -> None:

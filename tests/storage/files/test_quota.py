@@ -10,8 +10,7 @@ from roost.identity.caller import Plan
 from roost.storage.content import service as content
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.profile import V1
-from roost.storage.files.errors import StorageQuotaExceeded
-from roost.storage.files.model import File, FileFilter, FileMetadata
+from roost.storage.files.model import File, FileFilter, FileMetadata, StorageQuotaExceeded
 from roost.storage.files.service import FileService, NewFile
 from tests.storage.storage_env import StorageEnv
 

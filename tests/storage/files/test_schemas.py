@@ -11,8 +11,7 @@ from roost.core import clock
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.files import schemas
-from roost.storage.files.errors import EmptyFileUpdate, InvalidFileMetadata
-from roost.storage.files.model import File, FileFilter, FileMetadata
+from roost.storage.files.model import EmptyFileUpdate, File, FileFilter, FileMetadata, InvalidFileMetadata
 
 V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 V1 = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
@@ -149,7 +148,7 @@ def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
 
 
 def test_how_a_file_is_told() -> None:
-    assert schemas.file_item(FILE).model_dump(mode="json") == {
+    assert schemas.FileItem.from_file(FILE).model_dump(mode="json") == {
         "id": "i",
         "user_id": "t",
         "name": "n",

@@ -14,8 +14,15 @@ from roost.core.page_cursor import InvalidPageToken
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.model import File, FileEvent, FileFilter, FileMetadata, PinFilter, check_keyvalues
+from roost.storage.files.model import (
+    File,
+    FileEvent,
+    FileFilter,
+    FileMetadata,
+    FileNotFound,
+    PinFilter,
+    check_keyvalues,
+)
 from roost.storage.files.service import FileService
 from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently
 from tests.storage.storage_env import StorageEnv

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.storage.gateways import model
-from roost.storage.gateways.errors import InvalidAccessControl, InvalidGatewayDomain
-from roost.storage.gateways.model import AccessControl, AccessControlKind, StorageGateway, is_request_admitted
+from roost.storage.gateways.model import (
+    AccessControl,
+    AccessControlKind,
+    InvalidAccessControl,
+    InvalidGatewayDomain,
+    StorageGateway,
+    is_request_admitted,
+)
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

@@ -7,15 +7,17 @@ import pytest
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.storage.gateways import model
-from roost.storage.gateways.errors import (
+from roost.storage.gateways.model import (
+    AccessControlKind,
     AccessControlLimitReached,
     AccessControlNotFound,
     GatewayDomainTaken,
     GatewayLimitReached,
     GatewayNotFound,
+    Plugin,
     PluginNotFound,
+    is_request_admitted,
 )
-from roost.storage.gateways.model import AccessControlKind, Plugin, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 
 

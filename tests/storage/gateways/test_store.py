@@ -1,11 +1,20 @@
 """Gateways as rows, alike on both databases: names are given once, and what belongs to one goes with it."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import Connection
 
 from roost.storage.gateways import store
-from roost.storage.gateways.model import AccessControl, AccessControlKind, Plugin, StorageGateway, hash_token
+from roost.storage.gateways.model import (
+    AccessControl,
+    AccessControlKind,
+    GatewayNotFound,
+    Plugin,
+    StorageGateway,
+    hash_token,
+)
 from tests.storage.storage_env import StorageEnv
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -19,7 +28,9 @@ def keep(env: StorageEnv, number: int, domain: str | None = None, tenant: str | 
 
 
 def get(env: StorageEnv, gateway_id: str = "g1", tenant: str | None = None) -> StorageGateway | None:
-    return env.db.run(lambda connection: store.get_gateway(connection, tenant or env.tenant_id, gateway_id))
+    with suppress(GatewayNotFound):
+        return env.db.run(lambda connection: store.get_gateway(connection, tenant or env.tenant_id, gateway_id))
+    return None
 
 
 def test_a_row_there_and_back(env: StorageEnv) -> None:
@@ -27,7 +38,8 @@ def test_a_row_there_and_back(env: StorageEnv) -> None:
     assert get(env) == gateway
     assert get(env, tenant=env.other_id) is None
     assert env.db.run(lambda connection: store.get_gateway_by_domain(connection, "shop-1")) == gateway
-    assert env.db.run(lambda connection: store.get_gateway_by_domain(connection, "Shop-1")) is None
+    with pytest.raises(GatewayNotFound):
+        env.db.run(lambda connection: store.get_gateway_by_domain(connection, "Shop-1"))
 
 
 def test_all_that_belongs_to_one(env: StorageEnv) -> None:
@@ -93,7 +105,8 @@ def test_one_that_was_deleted_is_counted_no_more(env: StorageEnv) -> None:
     test_all_that_belongs_to_one(env)
     env.db.run(lambda connection: store.mark_deleted(connection, "g1", NOW))
     assert get(env) is None
-    assert env.db.run(lambda connection: store.get_gateway_by_domain(connection, "shop-1")) is None
+    with pytest.raises(GatewayNotFound):
+        env.db.run(lambda connection: store.get_gateway_by_domain(connection, "shop-1"))
     assert env.db.run(lambda connection: store.count_gateways(connection, env.tenant_id)) == 1
     assert env.db.run(lambda connection: store.count_gateways(connection, env.tenant_id, deleted=True)) == 2
     assert env.db.run(lambda connection: store.count_gateways(connection, env.other_id, deleted=True)) == 0

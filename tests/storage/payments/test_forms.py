@@ -11,7 +11,7 @@ from x402.schemas.v1 import PaymentPayloadV1, PaymentRequiredV1, PaymentRequirem
 
 from roost.core.payment_asset import PaymentNetwork
 from roost.storage.payments import forms
-from roost.storage.payments.errors import PaymentRefused
+from roost.storage.payments.model import PaymentRefused
 from tests.storage.payments.payer import ASSET, RESOURCE, SELLER, TERMS, new_payer, payment_json, sign_transfer
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
@@ -26,7 +26,7 @@ def test_payment_of_each_version_is_parsed(version: int) -> None:
     payer = new_payer()
     transfer = sign_transfer(payer)
     payment = forms.parse_payment(encode(payment_json(transfer, version)))
-    assert (payment.x402_version, payment.transfer, payment.accepts(TERMS)) == (version, transfer, True)
+    assert (payment.x402_version, payment.payload.transfer, payment.accepts(TERMS)) == (version, transfer, True)
     assert payment.resource_url is None
     assert not payment.accepts(replace(TERMS, asset=replace(ASSET, network=PaymentNetwork(8453, "base"))))
 

@@ -8,8 +8,7 @@ import pytest
 from roost.core.payment_asset import PaymentNetwork
 from roost.drivers.facilitator.contract import PaymentSettlement
 from roost.storage.payments import forms, rules
-from roost.storage.payments.errors import PaymentRefused
-from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS
+from roost.storage.payments.model import VALIDITY_MARGIN_SECONDS, PaymentRefused
 from tests.storage.payments.payer import ASSET, RESOURCE, TERMS, new_payer, payment_json, sign_transfer
 from tests.storage.payments.test_forms import encode
 

@@ -16,21 +16,24 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.service import FileService
 from roost.storage.payments import store
-from roost.storage.payments.errors import (
+from roost.storage.payments.forms import AnyPayment, parse_payment
+from roost.storage.payments.instructions.model import PaymentAssets, PaymentInstructionUpdate, PaymentRequirement
+from roost.storage.payments.instructions.service import PaymentInstructionService
+from roost.storage.payments.model import (
+    CLAIM_SECONDS,
     ContentNotForSale,
     InstructionChanged,
     NoPayableAsset,
+    Payment,
+    PaymentFilter,
     PaymentInProgress,
+    PaymentOffer,
     PaymentRefused,
+    PaymentState,
     PaymentsUnavailable,
     PaymentUnconfirmed,
     PaymentUsed,
 )
-from roost.storage.payments.forms import AnyPayment, parse_payment
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.model import PaymentInstructionUpdate, PaymentRequirement
-from roost.storage.payments.instructions.service import PaymentInstructionService
-from roost.storage.payments.model import CLAIM_SECONDS, Payment, PaymentFilter, PaymentOffer, PaymentState
 from roost.storage.payments.service import PaymentService, VerifiedPayment
 from tests.storage.payments.payer import ASSET, RESOURCE, SELLER, new_payer, payment_json, sign_transfer
 from tests.storage.payments.test_forms import encode

@@ -19,8 +19,7 @@ from roost.storage.content.unixfs.cid import DAG_CBOR, Cid
 from roost.storage.content.unixfs.profile import V0, V1
 from roost.storage.files.service import FileService
 from roost.storage.pins import retrieve, store
-from roost.storage.pins.errors import PinNotFound
-from roost.storage.pins.model import FAILED, Pin, PinRequest, PinState
+from roost.storage.pins.model import FAILED, Pin, PinNotFound, PinRequest, PinState
 from roost.storage.pins.service import PinService
 from roost.work import OperationLimits
 from tests.storage.cars import blocks_of, encode_car, folder_of_files

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from roost.storage.content.unixfs.errors import InvalidCid
-from roost.storage.files.errors import InvalidFileMetadata
+from roost.storage.files.model import InvalidFileMetadata
 from roost.storage.pins import schemas
 from roost.storage.pins.model import QUEUED, Pin, PinQuery, PinRequest, PinState
 
@@ -134,8 +134,3 @@ def test_how_a_job_is_told() -> None:
 def test_unsent_fields_are_null() -> None:
     told = schemas.pin_job_record(replace(PIN, request=PinRequest(V0))).model_dump()
     assert [told[name] for name in ("name", "keyvalues", "host_nodes", "group_id")] == [None] * 4
-
-
-def test_lists_of_jobs() -> None:
-    assert schemas.pin_job_list([], None).model_dump() == {"jobs": [], "next_page_token": ""}
-    assert schemas.pin_job_list([PIN], "next").next_page_token == "next"

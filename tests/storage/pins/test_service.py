@@ -10,11 +10,18 @@ from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import RAW, Cid
 from roost.storage.content.unixfs.profile import V0, V1
-from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.model import GroupNotFound
 from roost.storage.files.model import File, FileEvent
 from roost.storage.pins import model, service, store
-from roost.storage.pins.errors import PinNotFound, TooManyHostNodes, TooManyPins
-from roost.storage.pins.model import NameMatch, PinQuery, PinRequest, PinState
+from roost.storage.pins.model import (
+    NameMatch,
+    PinNotFound,
+    PinQuery,
+    PinRequest,
+    PinState,
+    TooManyHostNodes,
+    TooManyPins,
+)
 from tests.storage.cars import blocks_of, encode_car
 from tests.storage.pins.pin_env import CarSource, PinEnv, open_pin_env
 from tests.storage.storage_env import StorageEnv

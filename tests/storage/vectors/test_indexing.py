@@ -15,8 +15,7 @@ from roost.drivers.text_extractor.contract import DocumentTooLarge, ExtractionUn
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
 from roost.storage.vectors import indexing
-from roost.storage.vectors.errors import VectorizationFailed
-from roost.storage.vectors.model import PLAN_CHUNKS, VECTORIZE, VectorState
+from roost.storage.vectors.model import PLAN_CHUNKS, VECTORIZE, VectorizationFailed, VectorState
 from tests.storage.storage_env import StorageEnv
 from tests.storage.vectors.vector_env import VectorEnv, open_vector_env
 

@@ -12,10 +12,9 @@ from roost.core.db import Database
 from roost.drivers.embedding.contract import EmbeddingUnavailable
 from roost.drivers.embedding.fake import FakeEmbeddingModel
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.groups.errors import GroupNotFound
-from roost.storage.vectors.errors import FolderNotVectorized, VectorizationFailed
-from roost.storage.vectors.model import VectorState
+from roost.storage.files.groups.model import GroupNotFound
+from roost.storage.files.model import FileNotFound
+from roost.storage.vectors.model import FolderNotVectorized, VectorizationFailed, VectorState
 from roost.storage.vectors.service import VectorService
 from tests.storage.storage_env import StorageEnv
 from tests.storage.vectors.vector_env import PRIVATE, VectorEnv, open_vector_env

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from roost.storage.vectors.errors import TooManyChunks
-from roost.storage.vectors.text_splitting import OVERLAP_CHARACTERS, split_text
+from roost.storage.vectors.indexing import OVERLAP_CHARACTERS, split_text
+from roost.storage.vectors.model import TooManyChunks
 
 PROSE = "".join(
     f"Sentence {number} has some words, and ä.{' ' if number % 7 else chr(10) * 2}" for number in range(3000)

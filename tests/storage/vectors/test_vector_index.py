@@ -12,11 +12,8 @@ from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, select_group_files
 from roost.storage.vectors import store
-from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.model import SEGMENT_CHUNKS, FileVectors, NearChunk, TextChunk, VectorSegment, VectorState
-from roost.storage.vectors.pgvector.index import PgvectorIndex
-from roost.storage.vectors.segment_index import SegmentIndex
-from roost.storage.vectors.vector_index import VectorIndex
+from roost.storage.vectors.vector_index import PgvectorIndex, SegmentIndex, VectorIndex, open_vector_index
 from tests.storage.storage_env import StorageEnv
 
 DIMENSION = 16

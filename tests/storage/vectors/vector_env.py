@@ -20,13 +20,10 @@ from roost.storage.files.groups.model import Group
 from roost.storage.files.groups.service import GroupService
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService
-from roost.storage.vectors.grants import VectorGrantService
-from roost.storage.vectors.index_selection import open_vector_index
 from roost.storage.vectors.indexing import VectorIndexing
 from roost.storage.vectors.model import VectorState
-from roost.storage.vectors.pgvector.index import PgvectorIndex
-from roost.storage.vectors.service import VectorService
-from roost.storage.vectors.vector_index import VectorIndex
+from roost.storage.vectors.service import VectorGrantService, VectorService
+from roost.storage.vectors.vector_index import PgvectorIndex, VectorIndex, open_vector_index
 from tests.storage.storage_env import StorageEnv
 
 PRIVATE = ContentNetwork.PRIVATE

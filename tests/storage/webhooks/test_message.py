@@ -13,7 +13,7 @@ from roost.core import clock
 from roost.core.sensitive import Sensitive
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileEvent, FileMetadata
-from roost.storage.webhooks import message
+from roost.storage.webhooks.model import file_event_body, format_secret, message_headers
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 FILE = File(
@@ -36,15 +36,15 @@ def parse_json(body: str) -> dict[str, Any]:
 
 
 def signed(body: bytes, *secrets: Sensitive[bytes], at: datetime | None = None) -> dict[str, str]:
-    return dict(message.message_headers("e1", body, secrets, at or clock.utc_now()))
+    return dict(message_headers("e1", body, secrets, at or clock.utc_now()))
 
 
 def verify(secret: Sensitive[bytes], body: bytes, headers: dict[str, str]) -> Any:
-    return Webhook(message.format_secret(secret).reveal()).verify(body, headers)
+    return Webhook(format_secret(secret).reveal()).verify(body, headers)
 
 
 def test_the_message_of_an_added_file() -> None:
-    assert parse_json(message.file_event_body(FileEvent.ADDED, FILE, None, AT)) == {
+    assert parse_json(file_event_body(FileEvent.ADDED, FILE, None, AT)) == {
         "event_type": "ipfs.public.file_added",
         "timestamp": "2026-01-02T03:04:05.000678Z",
         "workspace_id": "t",
@@ -67,14 +67,14 @@ def test_the_message_of_an_added_file() -> None:
 def test_an_update_has_the_previous_values() -> None:
     old = replace(FILE, network=ContentNetwork.PRIVATE)
     new = replace(old, metadata=FileMetadata("new.txt", {"a": 1, "b": "x"}, None))
-    body = parse_json(message.file_event_body(FileEvent.UPDATED, new, old, AT))
+    body = parse_json(file_event_body(FileEvent.UPDATED, new, old, AT))
     assert body["event_type"] == "ipfs.private.file_updated"
     assert body["data"]["object"]["name"] == "new.txt"
     assert body["data"]["previous_attributes"] == {"name": FILE.metadata.name, "group_id": "g"}
 
 
 def test_signatures_by_two_secrets() -> None:
-    body = message.file_event_body(FileEvent.DELETED, FILE, None, AT).encode()
+    body = file_event_body(FileEvent.DELETED, FILE, None, AT).encode()
     headers = signed(body, NEW, OLD)
     assert len(headers["webhook-signature"].split(" ")) == 2
     for secret in (NEW, OLD):
@@ -98,7 +98,7 @@ def test_a_changed_message_fails_verification(name: str) -> None:
 def test_the_signature_of_the_specification_s_example() -> None:
     secret = Sensitive(base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
     at = datetime.fromtimestamp(1614265330, UTC)
-    headers = message.message_headers("msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', [secret], at)
+    headers = message_headers("msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', [secret], at)
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -109,6 +109,6 @@ def test_receivers_refuse_an_old_message() -> None:
 
 
 def test_the_format_of_secrets() -> None:
-    text = message.format_secret(NEW).reveal()
+    text = format_secret(NEW).reveal()
     assert text.startswith("whsec_")
-    assert "whsec" not in str(message.format_secret(NEW))
+    assert "whsec" not in str(format_secret(NEW))

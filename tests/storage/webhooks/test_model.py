@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.storage.webhooks.errors import InvalidWebhookEvents
 from roost.storage.webhooks.model import (
     EVENT_TYPES,
     MAX_ATTEMPTS,
@@ -13,6 +12,7 @@ from roost.storage.webhooks.model import (
     DeliveryOutcome,
     DeliveryState,
     DisabledReason,
+    InvalidWebhookEvents,
     Webhook,
     WebhookDelivery,
     judge_outcome,
@@ -21,7 +21,7 @@ from roost.storage.webhooks.model import (
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WEBHOOK = Webhook("w", "t", "https://a.example/", "", (), True, None, None, NOW, NOW)
-DELIVERY = WebhookDelivery("d", "w", "e", EVENT_TYPES[0], DeliveryState.SENDING, 1, 0, None, None, NOW, NOW, NOW, None)
+DELIVERY = WebhookDelivery("d", "w", "e", EVENT_TYPES[0], NOW, NOW, DeliveryState.SENDING, 1, attempted_at=NOW)
 JOB = DeliveryJob(DELIVERY, WEBHOOK, "{}", ())
 
 

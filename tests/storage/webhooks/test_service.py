@@ -16,14 +16,17 @@ from roost.drivers.http_sender.contract import UrlRefused
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import FileMetadata
 from roost.storage.webhooks import service, store
-from roost.storage.webhooks.errors import (
+from roost.storage.webhooks.model import (
+    EVENT_TYPES,
+    SECRET_OVERLAP,
     DeliveryNotFound,
+    DeliveryState,
+    DisabledReason,
     EmptyWebhookUpdate,
     InvalidWebhookEvents,
     WebhookLimitReached,
     WebhookNotFound,
 )
-from roost.storage.webhooks.model import EVENT_TYPES, SECRET_OVERLAP, DeliveryState, DisabledReason
 from roost.storage.webhooks.service import WebhookUpdate
 from tests.storage.storage_env import StorageEnv
 from tests.storage.webhooks.webhook_env import KEY, WebhookEnv
@@ -110,11 +113,11 @@ async def test_only_webhooks_that_accept_an_event_receive_it(webhook_env: Webhoo
     disabled = (await webhook_env.create(enabled=False)).webhook
     deleted = (await webhook_env.create()).webhook
     await webhook_env.webhooks.delete(webhook_env.tenant, deleted.id)
-    foreign = await webhook_env.webhooks.create(webhook_env.env.other_id, "https://other.example/", WebhookUpdate())
+    foreign, _ = await webhook_env.webhooks.create(webhook_env.env.other_id, "https://other.example/", WebhookUpdate())
     await webhook_env.add()
     assert len(await webhook_env.list_deliveries(private)) == 1
     assert await webhook_env.list_deliveries(public) == await webhook_env.list_deliveries(disabled) == []
-    page, _ = await webhook_env.webhooks.list_deliveries(webhook_env.env.other_id, foreign.webhook.id, None, None, 10)
+    page, _ = await webhook_env.webhooks.list_deliveries(webhook_env.env.other_id, foreign.id, None, None, 10)
     assert page == []
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 
@@ -19,7 +19,7 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.profile import V1
 from roost.storage.files.model import File, FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery, WebhookWithNewSecret
+from roost.storage.webhooks.model import DeliveryState, Webhook, WebhookDelivery
 from roost.storage.webhooks.sender import WebhookSender
 from roost.storage.webhooks.service import WebhookService, WebhookUpdate
 from roost.work import OperationWorker
@@ -34,6 +34,11 @@ def loopback_sender(timeout: float = 15.0) -> GuardedHttpSender:
     return GuardedHttpSender(
         lambda _: httpx2.AsyncHTTPTransport(verify=NO_AUTHORITIES), lambda _: None, timeout=timeout
     )
+
+
+class CreatedWebhook(NamedTuple):
+    webhook: Webhook
+    secret: Sensitive[str]
 
 
 @dataclass
@@ -52,8 +57,9 @@ class WebhookEnv:
     def tenant(self) -> str:
         return self.env.tenant_id
 
-    async def create(self, url: str = URL, **fields: object) -> WebhookWithNewSecret:
-        return await self.webhooks.create(self.tenant, url, WebhookUpdate(**fields))  # type: ignore[arg-type] - literals of the tests
+    async def create(self, url: str = URL, **fields: object) -> CreatedWebhook:
+        update = WebhookUpdate(**fields)  # type: ignore[arg-type] - literals of the tests
+        return CreatedWebhook(*await self.webhooks.create(self.tenant, url, update))
 
     async def add(
         self,

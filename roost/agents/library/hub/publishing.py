@@ -36,7 +36,7 @@ from roost.identity.model import DEFAULT_TENANT, Tenant
 from roost.storage.content.model import PackReference
 from roost.storage.content.service import ContentService, hold_pack, release_packs
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-from roost.storage.files.quota import StorageQuota
+from roost.storage.files.service import StorageQuota
 
 _REMEDY = "Publish it with a reason, which installers see: roost skills publish --acknowledge REASON"
 _log = log.get_logger("hub")

@@ -29,17 +29,16 @@ from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem
 from roost.identity import tenants
+from roost.storage.content.car_export import copy_tree
 from roost.storage.content.car_receiver import CarReceiver
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope, PackReference
 from roost.storage.content.receiver import ContentReceiver
 from roost.storage.content.service import ContentService, hold_pack, release_packs, replace_damaged
-from roost.storage.content.tree_copy import copy_tree
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-from roost.storage.files.quota import StorageQuota
-from roost.storage.files.service import find_file_cid
+from roost.storage.files.service import StorageQuota, find_file_cid
 
 _log = log.get_logger("skills")
 

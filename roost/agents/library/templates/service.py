@@ -38,7 +38,7 @@ from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.service import ContentService, hold_packs, release_packs
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-from roost.storage.files.quota import StorageQuota
+from roost.storage.files.service import StorageQuota
 
 _log = log.get_logger("templates")
 

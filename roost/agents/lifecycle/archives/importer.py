@@ -28,17 +28,17 @@ from roost.core import clock, ids
 from roost.core.db import Database
 from roost.identity import tenants
 from roost.identity.caller import Caller
+from roost.storage.content.car_export import copy_tree
 from roost.storage.content.car_receiver import MAX_BLOCKS, CarReceiver
 from roost.storage.content.errors import ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.service import ContentService
-from roost.storage.content.tree_copy import copy_tree
 from roost.storage.content.tree_walk import MemberKind, TreeMember, walk_tree
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import MalformedContent
-from roost.storage.files.errors import StorageQuotaExceeded
-from roost.storage.files.quota import StorageQuota
+from roost.storage.files.model import StorageQuotaExceeded
+from roost.storage.files.service import StorageQuota
 from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
 _MALFORMED = (MalformedContent, ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards)

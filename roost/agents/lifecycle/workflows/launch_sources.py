@@ -34,7 +34,7 @@ from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.directory import DirectoryEntry
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-from roost.storage.files.quota import StorageQuota
+from roost.storage.files.service import StorageQuota
 
 _log = log.get_logger("templates")
 

@@ -109,6 +109,7 @@ class CarReader:
 
     def _frame(self) -> tuple[int, bytes] | None:
         """Return the offset and the content of the next frame, if it is complete."""
+        # A varint has at most 9 bytes; as long as each byte says that another one follows, its value is not known.
         if not self._buffer or (
             len(self._buffer) < 9 and self._buffer[-1] > 0x7F and all(b > 0x7F for b in self._buffer)
         ):

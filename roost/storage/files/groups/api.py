@@ -1,16 +1,44 @@
 """Endpoints of groups (contract, Storage API)."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
+from pydantic import Field, StrictBool
 
 from roost.identity.authenticator import GroupsReader, GroupsWriter
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.groups import schemas
-from roost.storage.files.groups.model import PAGE_DEFAULT, PAGE_LIMIT, GroupFilter
+from roost.storage.files.groups.model import NAME_LIMIT, PAGE_DEFAULT, PAGE_LIMIT, GroupFilter
 from roost.storage.files.groups.service import GroupService
-from roost.web.schemas import DataEnvelope, Text
+from roost.web.schemas import DataEnvelope, Moment, StorageSchema, Text
 from roost.web.service_registry import provide_service
+
+GroupName = Annotated[Text, Field(min_length=1, max_length=NAME_LIMIT, examples=["Reports"])]
+
+
+class CreateGroupRequest(StorageSchema):
+    name: GroupName
+    is_public: StrictBool = False
+
+
+class UpdateGroupRequest(StorageSchema):
+    name: GroupName | None = None
+    is_public: StrictBool | None = None
+
+
+class GroupRecord(StorageSchema):
+    id: str
+    name: str = Field(examples=["Reports"])
+    is_public: bool
+    created_at: Moment
+
+
+class GroupList(StorageSchema):
+    """`next_page_token` is empty on the last page."""
+
+    groups: Sequence[GroupRecord]
+    next_page_token: str = ""
+
 
 Service = Annotated[GroupService, Depends(provide_service(GroupService))]
 _Limit = Annotated[int, Query(ge=1, le=PAGE_LIMIT)]
@@ -22,11 +50,11 @@ router = APIRouter(tags=["groups"])
 
 @router.post("/v3/groups/{network}")
 async def create_group(
-    caller: GroupsWriter, body: schemas.CreateGroupRequest, groups: Service, network: ContentNetwork
-) -> DataEnvelope[schemas.GroupRecord]:
+    caller: GroupsWriter, body: CreateGroupRequest, groups: Service, network: ContentNetwork
+) -> DataEnvelope[GroupRecord]:
     """Create a group of files on one network."""
     group = await groups.create(caller.tenant_id, network, body.name, is_public=body.is_public)
-    return DataEnvelope(data=schemas.group_record(group))
+    return DataEnvelope(data=GroupRecord(**vars(group)))
 
 
 @router.get("/v3/groups/{network}")
@@ -38,27 +66,28 @@ async def list_groups(
     public: _Public = None,
     token: _PageToken = None,
     limit: _Limit = PAGE_DEFAULT,
-) -> DataEnvelope[schemas.GroupList]:
+) -> DataEnvelope[GroupList]:
     """List groups of one network, newest first; `name` is a part of the name."""
     page, next_token = await groups.list(caller.tenant_id, network, GroupFilter(name, public), token, limit)
-    return DataEnvelope(data=schemas.group_list(page, next_token))
+    records = [GroupRecord(**vars(group)) for group in page]
+    return DataEnvelope(data=GroupList(groups=records, next_page_token=next_token or ""))
 
 
 @router.get("/v3/groups/{network}/{id}")
 async def get_group(
     caller: GroupsReader, group_id: GroupId, groups: Service, network: ContentNetwork
-) -> DataEnvelope[schemas.GroupRecord]:
+) -> DataEnvelope[GroupRecord]:
     """Return a group."""
-    return DataEnvelope(data=schemas.group_record(await groups.get(caller.tenant_id, network, group_id)))
+    return DataEnvelope(data=GroupRecord(**vars(await groups.get(caller.tenant_id, network, group_id))))
 
 
 @router.put("/v3/groups/{network}/{id}")
 async def update_group(
-    caller: GroupsWriter, group_id: GroupId, body: schemas.UpdateGroupRequest, groups: Service, network: ContentNetwork
-) -> DataEnvelope[schemas.GroupRecord]:
+    caller: GroupsWriter, group_id: GroupId, body: UpdateGroupRequest, groups: Service, network: ContentNetwork
+) -> DataEnvelope[GroupRecord]:
     """Change name and visibility of a group."""
     group = await groups.update(caller.tenant_id, network, group_id, body.name, is_public=body.is_public)
-    return DataEnvelope(data=schemas.group_record(group))
+    return DataEnvelope(data=GroupRecord(**vars(group)))
 
 
 @router.delete("/v3/groups/{network}/{id}")

@@ -3,8 +3,19 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from roost.core.problem import InvalidInput, NotFound
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.groups.errors import InvalidGroup
+
+
+class GroupNotFound(NotFound):
+    """The group does not exist or belongs to another tenant; the response does not say which."""
+
+    message = "Group not found"
+
+
+class InvalidGroup(InvalidInput):
+    message = "Invalid group"
+
 
 NAME_LIMIT = 100
 PAGE_DEFAULT, PAGE_LIMIT = 10, 1000

@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
-from roost.storage.files.errors import FileNotFound
 from roost.storage.files.groups import store
-from roost.storage.files.groups.errors import GroupNotFound
-from roost.storage.files.groups.model import PAGE_LIMIT, Group, GroupFilter, normalize_group_name
+from roost.storage.files.groups.model import PAGE_LIMIT, Group, GroupFilter, GroupNotFound, normalize_group_name
+from roost.storage.files.groups.store import find_group
+from roost.storage.files.model import FileNotFound
 from roost.storage.files.service import FileService, get_file
 
 
@@ -22,16 +20,6 @@ class GroupService:
     def __init__(self, db: Database, files: FileService) -> None:
         self._db = db
         self._files = files
-
-    @staticmethod
-    def find(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group | None:
-        """Return a group of the tenant, in the caller's transaction."""
-        return store.find_group(connection, tenant_id, network, group_id)
-
-    @staticmethod
-    def find_by_id(connection: Connection, tenant_id: str, group_id: str) -> Group | None:
-        """Return a group of the tenant on either network, in the caller's transaction."""
-        return store.find_group_by_id(connection, tenant_id, group_id)
 
     async def create(self, tenant_id: str, network: ContentNetwork, name: str, *, is_public: bool) -> Group:
         """Create a group; names need not be unique. Raises InvalidGroup."""
@@ -42,7 +30,7 @@ class GroupService:
 
     async def get(self, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
         """Return a group. Raises GroupNotFound."""
-        return await self._db.read(lambda connection: _get_group(connection, tenant_id, network, group_id))
+        return await self._db.read(lambda connection: get_group(connection, tenant_id, network, group_id))
 
     async def list(
         self, tenant_id: str, network: ContentNetwork, group_filter: GroupFilter, token: str | None, limit: int
@@ -61,7 +49,7 @@ class GroupService:
     ) -> Sequence[Group]:
         """Return up to `limit` groups after the first `offset`, newest first."""
         return await self._db.read_long(
-            lambda connection: store.list_groups_slice(connection, tenant_id, network, group_filter, limit, offset),
+            lambda connection: store.list_groups(connection, tenant_id, network, group_filter, None, limit, offset),
             tenant_id,
         )
 
@@ -73,14 +61,10 @@ class GroupService:
 
         def change(connection: Connection) -> Group:
             tenants.lock_tenant(connection, tenant_id)
-            old = _get_group(connection, tenant_id, network, group_id)
-            new = replace(
-                old,
-                name=old.name if new_name is None else new_name,
-                is_public=old.is_public if is_public is None else is_public,
-                updated_at=clock.utc_now(),
-            )
-            store.update_group(connection, new.id, new.name, new.updated_at, is_public=new.is_public)
+            old = get_group(connection, tenant_id, network, group_id)
+            visible = old.is_public if is_public is None else is_public
+            new = replace(old, name=new_name or old.name, is_public=visible, updated_at=clock.utc_now())
+            store.update_group(connection, new)
             return new
 
         return await self._db.write(change)
@@ -90,7 +74,7 @@ class GroupService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            store.delete_group(connection, _get_group(connection, tenant_id, network, group_id).id)
+            store.delete_group(connection, get_group(connection, tenant_id, network, group_id).id)
 
         await self._db.write(remove)
 
@@ -114,7 +98,7 @@ class GroupService:
     ) -> None:
         def change(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)  # the group cannot be deleted before the files are in it
-            _get_group(connection, tenant_id, network, group_id)
+            get_group(connection, tenant_id, network, group_id)
             for id_or_cid in dict.fromkeys(files):
                 file = get_file(connection, tenant_id, network, id_or_cid)
                 if into is None and file.metadata.group_id != group_id:
@@ -124,8 +108,9 @@ class GroupService:
         await self._db.write(change)
 
 
-def _get_group(connection: Connection, tenant_id: str, network: ContentNetwork, group_id: str) -> Group:
-    group = store.find_group(connection, tenant_id, network, group_id)
+def get_group(connection: Connection, tenant_id: str, network: ContentNetwork | None, group_id: str) -> Group:
+    """Return a group of the tenant, without a `network` on either, in a transaction. Raises GroupNotFound."""
+    group = find_group(connection, tenant_id, network, group_id)
     if group is None:
         raise GroupNotFound
     return group

@@ -3,17 +3,21 @@
 A signature is deleted with its file. The same content uploaded again has another date and needs a new signature.
 """
 
-from sqlalchemy import Connection
-
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.ethereum import checksum_address, parse_address
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.service import get_file
-from roost.storage.files.signatures import ethereum, model, store
-from roost.storage.files.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
-from roost.storage.files.signatures.model import WalletSignature
+from roost.storage.files.signatures import model, store
+from roost.storage.files.signatures.model import (
+    InvalidSignature,
+    SignatureExists,
+    SignatureMissing,
+    WalletSignature,
+    is_signer,
+    parse_signature,
+)
 
 
 class SignatureService:
@@ -27,12 +31,12 @@ class SignatureService:
 
         Raises InvalidCid, InvalidAddress, InvalidSignature, FileNotFound, SignatureExists.
         """
-        parsed, signer = ethereum.parse_signature(signature), parse_address(address)
+        parsed, signer = parse_signature(signature), parse_address(address)
         parsed_cid = Cid.parse(cid)
 
         def keep(connection: Connection) -> WalletSignature:
             file = get_file(connection, tenant_id, network, parsed_cid)
-            if not ethereum.is_signer(signer, parsed, model.signable_digests(file, cid, signer)):
+            if not is_signer(signer, parsed, model.signable_digests(file, cid, signer)):
                 raise InvalidSignature("signature is not by address, or not of this CID and its date")
             created = WalletSignature(file.id, file.cid, signature.lower(), checksum_address(signer), clock.utc_now())
             if not store.insert_signature(connection, created):

@@ -1,11 +1,8 @@
 """Table and SQL of wallet signatures."""
 
-from typing import Any
-
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_or_ignore, metadata
+from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.storage.files.signatures.model import WalletSignature
 
 signatures = sa.Table(
@@ -21,19 +18,12 @@ signatures = sa.Table(
 
 def insert_signature(connection: Connection, signature: WalletSignature) -> bool:
     """Insert a signature unless the file has one; return whether it was inserted."""
-    row = {
-        "file_id": signature.file_id,
-        "cid": signature.cid,
-        "signature": signature.signature,
-        "address": signature.address,
-        "created_at": signature.created_at,
-    }
-    return insert_or_ignore(connection, signatures.insert().values(row))
+    return insert_or_ignore(connection, signatures.insert().values(record_values(signatures, signature)))
 
 
 def find_signature(connection: Connection, file_id: str) -> WalletSignature | None:
-    row: Any = connection.execute(signatures.select().where(signatures.c.file_id == file_id)).first()
-    return None if row is None else WalletSignature(row.file_id, row.cid, row.signature, row.address, row.created_at)
+    query = signatures.select().where(signatures.c.file_id == file_id)
+    return read_one(connection, query, lambda row: read_record(WalletSignature, row))
 
 
 def delete_signature(connection: Connection, file_id: str) -> bool:

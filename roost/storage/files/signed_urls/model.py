@@ -13,7 +13,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from roost.storage.files.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
+from roost.core.problem import AccessDenied, InvalidInput
+
+
+class InvalidSignedUrl(InvalidInput):
+    message = "Invalid url"
+
+
+class SignedUrlRefused(AccessDenied):
+    """The signature is invalid or belongs to another request."""
+
+    message = "Invalid signature"
+
+
+class SignedUrlExpired(AccessDenied):
+    message = "The signed url is not valid at this time"
+
 
 DOWNLOAD, UPLOAD = "PINATA1", "PINATA2"
 """Values of `X-Algorithm`: the purpose of a URL."""

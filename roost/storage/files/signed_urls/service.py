@@ -16,14 +16,15 @@ from roost.core.seal import Sealer
 from roost.identity.signing import SigningKeys
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
-from roost.storage.files.signed_urls.errors import InvalidSignedUrl, SignedUrlRefused
 from roost.storage.files.signed_urls.model import (
     DOWNLOAD,
     SIGNATURE,
     UPLOAD,
     URL_LIMIT,
+    InvalidSignedUrl,
     Pairs,
     SignedAddress,
+    SignedUrlRefused,
     UploadGrant,
     ValidityPeriod,
 )

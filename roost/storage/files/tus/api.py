@@ -17,8 +17,15 @@ from starlette.types import Scope
 from roost.core import ids
 from roost.identity.authenticator import FilesWriter
 from roost.storage.files.signed_urls.authenticator import SignedUploadGrant
-from roost.storage.files.tus.errors import InvalidTusUpload, UploadOffsetMismatch
-from roost.storage.files.tus.model import VERSION, NewTusUpload, TusUpload, parse_byte_count, parse_metadata_header
+from roost.storage.files.tus.model import (
+    VERSION,
+    InvalidTusUpload,
+    NewTusUpload,
+    TusUpload,
+    UploadOffsetMismatch,
+    parse_byte_count,
+    parse_metadata_header,
+)
 from roost.storage.files.tus.service import TusUploadService
 from roost.web import errors
 from roost.web.request_address import rule_of

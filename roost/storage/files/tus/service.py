@@ -4,41 +4,49 @@ The URL of an upload has a token of 256 random bits and is its only credential. 
 published, so an interrupted step is repeated.
 """
 
+import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.blob.contract import BlobNotFound
 from roost.drivers.blob.drafts import DraftFile, DraftStore
 from roost.identity import tenants
+from roost.storage.content.chunk_pipeline import ChunkPipeline
 from roost.storage.content.service import ContentService
+from roost.storage.content.unixfs.cid import DIGEST
 from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.files import metadata_parsing
-from roost.storage.files.errors import StorageQuotaExceeded
-from roost.storage.files.model import File
+from roost.storage.files.model import File, StorageQuotaExceeded
 from roost.storage.files.tus import store
-from roost.storage.files.tus.errors import (
+from roost.storage.files.tus.model import (
+    IDLE_SECONDS,
+    LIFETIME,
+    SAVE_EVERY,
+    UNFINISHED_LIMIT,
     InvalidTusUpload,
+    NewTusUpload,
     TooManyTusUploads,
+    TusUpload,
     TusUploadNotFound,
     UploadNotHere,
     UploadOffsetMismatch,
 )
-from roost.storage.files.tus.model import LIFETIME, UNFINISHED_LIMIT, NewTusUpload, TusUpload
-from roost.storage.files.tus.upload_session import UploadSession
-from roost.storage.files.uploads.errors import UploadTooLarge
-from roost.storage.files.uploads.metadata import parse_upload_metadata
 from roost.storage.files.uploads.mime_sniffing import SNIFFED_BYTES
-from roost.storage.files.uploads.model import UploadedPart, UploadMetadata, UploadRequestLimits
+from roost.storage.files.uploads.model import (
+    UploadedPart,
+    UploadMetadata,
+    UploadRequestLimits,
+    UploadTooLarge,
+    parse_upload_metadata,
+    parse_upload_path,
+)
 from roost.storage.files.uploads.service import UploadService
-from roost.storage.files.uploads.upload_paths import parse_upload_path
 
 _PERMANENT_ERRORS = frozenset(
     {ProblemKind.INVALID, ProblemKind.MISSING, ProblemKind.FORBIDDEN, ProblemKind.TOO_LARGE, ProblemKind.CONFLICT}
@@ -111,8 +119,7 @@ class TusUploadService:
             transfer = present if length is None else await self._with_length(present, length)
             transfer.check_end(offset + part_size)
             async with self._open_draft(transfer) as draft:
-                session = await UploadSession.begin(self._db, draft, transfer, self._check_capacity)
-                advanced = await session.receive(stream)
+                advanced = await _PartReceiver(self._db, draft, transfer, self._check_capacity).receive(stream)
             return await self._publish_if_whole(advanced)
 
     async def terminate(self, file_id: str, token: str) -> None:
@@ -182,7 +189,7 @@ class TusUploadService:
         count, expected = store.count_unfinished(connection, tenant.id, transfer.created_at)
         if count >= UNFINISHED_LIMIT:
             raise TooManyTusUploads
-        self._uploads.check_quota(connection, tenant, expected + (transfer.length or 0))
+        self._uploads.quota.check(connection, tenant, expected + (transfer.length or 0))
         store.insert_transfer(connection, transfer, _digest(token))
         return replaced
 
@@ -194,7 +201,7 @@ class TusUploadService:
         """Check that the upload fits with a new length. Raises StorageQuotaExceeded."""
         tenant = tenants.lock_tenant(connection, transfer.tenant_id)
         _, expected = store.count_unfinished(connection, tenant.id, clock.utc_now())
-        self._uploads.check_quota(connection, tenant, expected - (transfer.length or transfer.offset) + length)
+        self._uploads.quota.check(connection, tenant, expected - (transfer.length or transfer.offset) + length)
 
     async def _publish_if_whole(self, transfer: TusUpload) -> TusUpload:
         """Publish a complete upload; delete it if it can never be published."""
@@ -203,9 +210,8 @@ class TusUploadService:
         try:
             file = await self._publish(transfer)
         except Problem as problem:
-            if problem.kind in _PERMANENT_ERRORS and not isinstance(
-                problem, BlobNotFound
-            ):  # the draft may be on another server
+            # Without its draft the upload is kept: the draft may be on another server.
+            if problem.kind in _PERMANENT_ERRORS and not isinstance(problem, BlobNotFound):
                 await self._remove(transfer.id)
             raise
         await self._db.write(lambda connection: store.mark_finished(connection, transfer.id, file.cid))
@@ -241,6 +247,77 @@ class TusUploadService:
         await self._drafts.remove(transfer_id)
 
 
+class _PartReceiver:
+    """Reception of one part of an upload: write and hash it, and save progress in steps.
+
+    A step is on disk before its row is committed, so acknowledged bytes survive a crash. Hashing resumes after the last
+    stored leaf digest and reads less than two leaves again. `check_capacity` checks, in a transaction, that an upload
+    of that many bytes fits, and raises StorageQuotaExceeded.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        draft: DraftFile,
+        transfer: TusUpload,
+        check_capacity: Callable[[Connection, TusUpload, int], None],
+    ) -> None:
+        self._db = db
+        self._check_capacity = check_capacity
+        self._draft = draft
+        self._importer = UnixfsImporter(transfer.profile)
+        self._pipeline = ChunkPipeline(self._importer.update, draft.write)
+        self._received = transfer.offset
+        self._from = transfer.hashed
+        self.transfer = transfer
+
+    async def receive(self, stream: AsyncIterable[bytes]) -> TusUpload:
+        """Receive a stream at the end of the draft and save it, also if it is cut off.
+
+        Raises BlobNotFound, and the errors of `write` and of the stream.
+        """
+        hashed, offset = self.transfer.hashed, self.transfer.offset
+        self._importer.update(await self._draft.read(hashed, offset - hashed))
+        try:
+            async for chunk in _until_idle(stream):
+                await self.write(chunk)
+            await self._pipeline.flush()
+        finally:
+            await self.save()
+        return self.transfer
+
+    async def write(self, data: bytes) -> None:
+        """Write bytes. Raises UploadTooLarge, InvalidTusUpload and the errors of saving."""
+        self.transfer.check_end(self._received + len(data))
+        self._received += len(data)
+        await self._pipeline.add(data)
+        if self._received - self.transfer.offset >= SAVE_EVERY:
+            await self.save()
+
+    async def save(self) -> None:
+        """Save and acknowledge progress. Raises StorageQuotaExceeded, BlobStoreFailed, UploadOffsetMismatch."""
+        await self._pipeline.join()
+        if self._pipeline.failed:  # written and hashed bytes may differ, so the last save counts
+            return
+        await self._pipeline.flush()
+        before = self.transfer
+        if self._draft.size == before.offset:
+            return
+        await self._draft.sync()
+        digests = self._importer.leaves[(before.hashed - self._from) // before.profile.chunk * DIGEST :]
+        hashed = before.hashed + len(digests) // DIGEST * before.profile.chunk
+        after = replace(before, offset=self._draft.size, hashed=hashed)
+
+        def advance(connection: Connection) -> bool:
+            if before.length is None:  # a known length was reserved when it was set
+                self._check_capacity(connection, before, after.offset)
+            return store.save_progress(connection, before, after, digests)
+
+        if not await self._db.write(advance):
+            raise UploadOffsetMismatch(before.offset)
+        self.transfer = after
+
+
 def _new_transfer(creation: NewTusUpload, metadata: UploadMetadata, limit: int) -> TusUpload:
     now = clock.utc_now()
     return TusUpload(
@@ -265,3 +342,15 @@ def _filename(fields: Mapping[str, str]) -> str:
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+async def _until_idle(stream: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """End the stream after IDLE_SECONDS without data; the client resumes from the saved offset."""
+    chunks = aiter(stream)
+    while True:
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                chunk = await anext(chunks)
+        except (StopAsyncIteration, TimeoutError):
+            return
+        yield chunk

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
+from roost.core.db import Connection, JsonText, UtcTime, metadata, read_one, read_record, record_values
 from roost.storage.content.unixfs.profile import PROFILES
 from roost.storage.files.tus.model import TusUpload
 
@@ -70,10 +69,10 @@ def count_unfinished(connection: Connection, tenant_id: str, at: datetime) -> tu
     return count, int(size)
 
 
-def set_length(connection: Connection, transfer_id: str, length: int) -> bool:
-    """Set a deferred length; return whether it was not set before."""
+def set_length(connection: Connection, transfer_id: str, length: int) -> None:
+    """Set a deferred length unless it is set already."""
     query = transfers.update().where(transfers.c.id == transfer_id, transfers.c.length.is_(None))
-    return connection.execute(query.values(length=length)).rowcount == 1
+    connection.execute(query.values(length=length))
 
 
 def save_progress(connection: Connection, before: TusUpload, after: TusUpload, digests: bytes) -> bool:

@@ -8,8 +8,7 @@ from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.files import metadata_parsing
 from roost.storage.files.signed_urls.authenticator import SignedUploadGrant
 from roost.storage.files.uploads import schemas
-from roost.storage.files.uploads.metadata import parse_upload_metadata
-from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits
+from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits, parse_upload_metadata
 from roost.storage.files.uploads.service import UploadService
 from roost.web.multipart import receive_form
 from roost.web.schemas import DataEnvelope
@@ -29,7 +28,7 @@ async def upload_file(
     async with uploads.begin(limits) as upload:
         fields = await receive_form(request.stream(), request.headers.get("content-type", ""), upload, FILES_LIMIT)
         file = await upload.finish(parse_upload_metadata(fields))
-    return DataEnvelope(data=schemas.uploaded_file(file))
+    return DataEnvelope(data=schemas.UploadedFileRecord.from_file(file))
 
 
 @router.post("/v3/files/{file_id:uuid}", responses={401: {}, 403: {}, 405: {}}, openapi_extra=schemas.UPLOAD_FORM)
@@ -42,13 +41,13 @@ async def upload_signed(
     async with uploads.begin(limits) as upload:
         fields = await receive_form(request.stream(), request.headers.get("content-type", ""), upload, FILES_LIMIT)
         file = await upload.finish(parse_upload_metadata(grant.merge_fields(fields)))
-    return DataEnvelope(data=schemas.uploaded_file(file))
+    return DataEnvelope(data=schemas.UploadedFileRecord.from_file(file))
 
 
 @router.get("/v3/files/limits")
 async def get_limits(caller: FilesReader, uploads: Service) -> DataEnvelope[schemas.UploadLimitsRecord]:
     """Return the limits of one upload, the stored bytes and the quota."""
-    limit, (stored, most) = await uploads.size_limit(caller.tenant_id), await uploads.usage(caller.tenant_id)
+    limit, (stored, most) = await uploads.size_limit(caller.tenant_id), await uploads.quota.usage(caller.tenant_id)
     return DataEnvelope(
         data=schemas.UploadLimitsRecord(max_size=limit, max_files=FILES_LIMIT, stored=stored, max_stored=most)
     )

@@ -104,9 +104,8 @@ def mime_type(head: bytes, name: str) -> str:
             or _library_type(head, name, _MIN_CONFIDENCE)
             or UNKNOWN
         )
-    return _library_type(head, name, _MIN_TEXT_CONFIDENCE) or (
-        "application/json" if _JSON.match(head) else "text/plain"
-    )
+    plain = "application/json" if _JSON.match(head) else "text/plain"
+    return _library_type(head, name, _MIN_TEXT_CONFIDENCE) or plain
 
 
 def matches_types(wanted: Sequence[str], found: str) -> bool:
@@ -139,9 +138,8 @@ def _zip_type(head: bytes, ending: str) -> str:
 
 
 def _library_type(head: bytes, name: str, sure: float) -> str:
-    return next(
-        (str(one.mime_type) for one in _library_matches(head, name) if one.confidence >= sure and one.mime_type), ""
-    )
+    matches = (one for one in _library_matches(head, name) if one.confidence >= sure and one.mime_type)
+    return next((str(one.mime_type) for one in matches), "")
 
 
 def _library_matches(head: bytes, name: str) -> Sequence[Any]:

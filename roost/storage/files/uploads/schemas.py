@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from roost.storage.files.model import File
 from roost.storage.files.schemas import FileFields
 from roost.web.schemas import BINARY, StorageSchema, describe_body
 
@@ -54,7 +53,3 @@ class UploadLimitsRecord(StorageSchema):
     max_files: int
     stored: int
     max_stored: int | None = None
-
-
-def uploaded_file(file: File) -> UploadedFileRecord:
-    return UploadedFileRecord.from_file(file, is_duplicate=file.is_duplicate)

@@ -8,34 +8,32 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity import tenants
-from roost.identity.model import Tenant
-from roost.storage.content.car_receiver import CarReceiver
-from roost.storage.content.receiver import ContentReceiver, add_folder_tree
+from roost.storage.content.receiver import ContentReceiver, PackReceiver, add_folder_tree
 from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.dagpb import UnixfsKind
 from roost.storage.content.unixfs.importer import DagTree
-from roost.storage.files.errors import FileIdTaken, StorageQuotaExceeded
-from roost.storage.files.groups.errors import GroupNotFound
-from roost.storage.files.groups.service import GroupService
-from roost.storage.files.model import NAME_LIMIT, File
+from roost.storage.files.groups.model import GroupNotFound
+from roost.storage.files.groups.service import get_group
+from roost.storage.files.model import NAME_LIMIT, File, FileIdTaken, StorageQuotaExceeded
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.files.uploads import mime_sniffing
-from roost.storage.files.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
 from roost.storage.files.uploads.model import (
     DIRECTORY,
     FILES_LIMIT,
+    InvalidUpload,
+    MimeTypeRefused,
     SizeLimits,
+    TooManyFiles,
     UploadedPart,
     UploadMetadata,
     UploadRequestLimits,
+    UploadTooLarge,
+    parse_upload_path,
 )
-from roost.storage.files.uploads.upload_paths import parse_upload_path
 
 _Folder = dict[str, "DagTree | _Folder"]
 
@@ -46,19 +44,12 @@ class UploadService:
         self._content = content
         self._files = files
         self._limits = limits
+        self.quota = files.quota
 
     async def size_limit(self, tenant_id: str) -> int:
         """Return the maximum bytes of one upload of the tenant."""
         tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, tenant_id))
         return self._limits[tenant.plan]
-
-    async def usage(self, tenant_id: str) -> tuple[int, int | None]:
-        """Return the stored bytes of the tenant and its limit; None is unlimited."""
-        return await self._files.quota.usage(tenant_id)
-
-    def check_quota(self, connection: Connection, tenant: Tenant, size: int) -> None:
-        """Check that `size` bytes fit into the quota. Raises StorageQuotaExceeded."""
-        self._files.quota.check(connection, tenant, size)
 
     @asynccontextmanager
     async def begin(self, limits: UploadRequestLimits) -> AsyncGenerator["UploadInProgress"]:
@@ -86,9 +77,7 @@ class UploadService:
         if metadata.car:
             return await self._publish_car(limits, receiver, parts, metadata)
         if metadata.profile not in {None, limits.profile}:
-            receiver, trees = await self._content.reimporter.import_with_profile(
-                receiver, metadata.profile or limits.profile
-            )
+            receiver, trees = await self._content.import_with_profile(receiver, metadata.profile or limits.profile)
             parts = [replace(part, tree=tree) for part, tree in zip(parts, trees, strict=True)]
         root, name = await run_in_daemon_thread(lambda: _build_root(receiver, parts, wrap=metadata.wrap))
         kind = mime_sniffing.mime_type(parts[0].head, name) if root is parts[0].tree else DIRECTORY
@@ -104,7 +93,7 @@ class UploadService:
     ) -> File:
         if len(parts) > 1:
             raise InvalidUpload("A CAR is one file")
-        car = await self._content.reimporter.import_car(receiver)
+        car = await self._content.import_car(receiver)
         kept = await car.finish()
         limit = await self.size_limit(limits.tenant_id)
         if kept.size > min(limit, limit if limits.max_size is None else limits.max_size):
@@ -113,9 +102,7 @@ class UploadService:
         new_file = _new_file(limits, metadata, parts[0].path[-1], kept.cid, kept.size, kind, kept.files)
         return await self._commit(car, limits, new_file)
 
-    async def _commit(
-        self, receiver: ContentReceiver | CarReceiver, limits: UploadRequestLimits, new_file: NewFile
-    ) -> File:
+    async def _commit(self, receiver: PackReceiver, limits: UploadRequestLimits, new_file: NewFile) -> File:
         """Commit the pack; discard it at once if no file holds it, because the sweep may be an hour away."""
         pack_id = receiver.pack_id
         try:
@@ -126,20 +113,19 @@ class UploadService:
         if not file.is_duplicate:
             return file
         await self._content.discard(pack_id)
-        return (
-            file if limits.file_id is None else new_file.to_file(limits.file_id)
-        )  # hides duplicates from the holder of a signed URL
+        # The holder of a signed URL does not learn that the tenant has the content already.
+        return file if limits.file_id is None else new_file.to_file(limits.file_id)
 
     def _size_limits(self, connection: Connection, tenant_id: str) -> tuple[int, int | None]:
         """Return the limit of one upload and the remaining quota, which is checked again on publishing."""
         tenant = tenants.get_tenant(connection, tenant_id)
-        return self._limits[tenant.plan], self._files.quota.remaining_bytes(connection, tenant)
+        return self._limits[tenant.plan], self.quota.remaining_bytes(connection, tenant)
 
     def _add(self, connection: Connection, limits: UploadRequestLimits, new_file: NewFile, pack_id: str) -> File:
         tenants.lock_tenant(connection, limits.tenant_id)  # keeps the group until the transaction ends
         group_id = new_file.metadata.group_id
-        if group_id and not GroupService.find(connection, limits.tenant_id, new_file.network, group_id):
-            raise GroupNotFound
+        if group_id:
+            get_group(connection, limits.tenant_id, new_file.network, group_id)
         return self._files.add(connection, new_file, pack_id, limits.file_id)
 
 

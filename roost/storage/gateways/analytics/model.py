@@ -12,8 +12,13 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Literal, NamedTuple, Self
 
+from roost.core.problem import InvalidInput
 from roost.storage.content.model import ContentNetwork
-from roost.storage.gateways.analytics.errors import InvalidAnalyticsPeriod
+
+
+class InvalidAnalyticsPeriod(InvalidInput):
+    message = "start_date must not be after end_date"
+
 
 UNKNOWN, OTHER = "unknown", "other"
 """The value of a missing attribute, and of an attribute beyond the row limits."""

@@ -24,7 +24,7 @@ async def put_swap(
 ) -> DataEnvelope[schemas.SwapRecord]:
     """Serve another CID in place of this one, on gateways with the plugin."""
     swap = await swaps.put(caller.tenant_id, network, cid, body.swap_cid)
-    return DataEnvelope(data=schemas.swap_record(swap))
+    return DataEnvelope(data=schemas.SwapRecord(**vars(swap)))
 
 
 @router.get("")
@@ -33,7 +33,7 @@ async def get_swap_history(
 ) -> DataEnvelope[Sequence[schemas.SwapRecord]]:
     """List the swaps of a CID, newest first; `domain` names one of the tenant's gateways."""
     found = await swaps.history(caller.tenant_id, network, cid, domain)
-    return DataEnvelope(data=[schemas.swap_record(swap) for swap in found])
+    return DataEnvelope(data=[schemas.SwapRecord(**vars(swap)) for swap in found])
 
 
 @router.delete("")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from roost.core.problem import InvalidInput, NotFound
 from roost.storage.content.model import ContentNetwork
 
 HISTORY_LIMIT = 100
@@ -19,3 +20,11 @@ class HotSwap:
     cid: str
     mapped_cid: str | None
     created_at: datetime
+
+
+class InvalidSwap(InvalidInput):
+    message = "Invalid swap"
+
+
+class SwapNotFound(NotFound):
+    message = "CID does not have history"

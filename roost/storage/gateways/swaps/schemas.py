@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import AliasChoices, Field
 
-from roost.storage.gateways.swaps.model import HotSwap
 from roost.web.schemas import Moment, StorageSchema
 
 
@@ -19,7 +18,3 @@ class SwapRecord(StorageSchema):
 
     mapped_cid: str | None
     created_at: Moment
-
-
-def swap_record(swap: HotSwap) -> SwapRecord:
-    return SwapRecord(mapped_cid=swap.mapped_cid, created_at=swap.created_at)

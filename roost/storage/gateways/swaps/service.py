@@ -3,20 +3,16 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.identity import tenants
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.service import get_file
-from roost.storage.gateways.errors import GatewayNotFound
-from roost.storage.gateways.model import Plugin, StorageGateway
+from roost.storage.gateways.model import GatewayNotFound, Plugin, StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps import store
-from roost.storage.gateways.swaps.errors import InvalidSwap, SwapNotFound
-from roost.storage.gateways.swaps.model import HISTORY_LIMIT, HotSwap
+from roost.storage.gateways.swaps.model import HISTORY_LIMIT, HotSwap, InvalidSwap, SwapNotFound
 
 _MICROSECOND = timedelta(microseconds=1)
 

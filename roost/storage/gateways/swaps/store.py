@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import sqlalchemy as sa
-from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, metadata, read_record, record_values
+from roost.core.db import Connection, UtcTime, metadata, read_record, record_values
 from roost.storage.content.model import ContentNetwork
 from roost.storage.gateways.swaps.model import HotSwap
 

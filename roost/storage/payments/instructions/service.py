@@ -6,10 +6,8 @@ Changes lock the tenant's row, so that a CID has at most one instruction and no 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from roost.core import clock, ids, page_cursor
-from roost.core.db import Database
+from roost.core.db import Connection, Database
 from roost.core.page_cursor import PageCursor
 from roost.core.partial_update import given_fields
 from roost.identity import tenants
@@ -18,19 +16,16 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files.model import File, FileEvent
 from roost.storage.files.service import FileService, find_by_cid, get_file
 from roost.storage.payments.instructions import store
-from roost.storage.payments.instructions.assets import PaymentAssets
-from roost.storage.payments.instructions.errors import (
-    CidAlreadyAttached,
-    CidNotAttached,
-    EmptyPaymentInstructionUpdate,
-    PaymentInstructionInUse,
-    PaymentInstructionNotFound,
-)
 from roost.storage.payments.instructions.model import (
     PAGE_LIMIT,
+    CidAlreadyAttached,
     CidAttachment,
+    CidNotAttached,
+    EmptyPaymentInstructionUpdate,
+    PaymentAssets,
     PaymentInstruction,
     PaymentInstructionFilter,
+    PaymentInstructionInUse,
     PaymentInstructionUpdate,
     PaymentRequirement,
     check_requirements,
@@ -56,11 +51,7 @@ class PaymentInstructionService:
 
     async def get(self, tenant_id: str, instruction_id: str) -> PaymentInstruction:
         """Return an instruction. Raises PaymentInstructionNotFound."""
-        return await self._db.read(lambda connection: _get_instruction(connection, tenant_id, instruction_id))
-
-    async def find_for_content(self, tenant_id: str, cid: Cid) -> PaymentInstruction | None:
-        """Return the instruction that must be paid for a private CID of the tenant, in any spelling."""
-        return await self._db.read(lambda connection: find_for_content(connection, tenant_id, cid))
+        return await self._db.read(lambda connection: store.get_instruction(connection, tenant_id, instruction_id))
 
     async def list(
         self, tenant_id: str, wanted: PaymentInstructionFilter, token: str | None, limit: int
@@ -90,7 +81,7 @@ class PaymentInstructionService:
 
         def change(connection: Connection) -> PaymentInstruction:
             tenants.lock_tenant(connection, tenant_id)
-            old = _get_instruction(connection, tenant_id, instruction_id)
+            old = store.get_instruction(connection, tenant_id, instruction_id)
             new = replace(old, **changes, version=old.version + 1, updated_at=clock.utc_now())
             store.update_instruction(connection, new)
             return new
@@ -102,7 +93,7 @@ class PaymentInstructionService:
 
         def remove(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             if store.list_attachments(connection, instruction_id, None, 1):
                 raise PaymentInstructionInUse
             store.mark_deleted(connection, instruction_id, clock.utc_now())
@@ -120,7 +111,7 @@ class PaymentInstructionService:
         limit = min(max(limit, 1), PAGE_LIMIT)
 
         def read(connection: Connection) -> Sequence[CidAttachment]:
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             return store.list_attachments(connection, instruction_id, after, limit + 1)
 
         return page_cursor.split_page(await self._db.read(read), limit)
@@ -134,7 +125,7 @@ class PaymentInstructionService:
 
         def attach(connection: Connection) -> CidAttachment:
             tenants.lock_tenant(connection, tenant_id)
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             file = get_file(connection, tenant_id, ContentNetwork.PRIVATE, parsed)
             key = str(parsed.v1())
             present = store.find_attachment(connection, tenant_id, key)
@@ -154,7 +145,7 @@ class PaymentInstructionService:
 
         def detach(connection: Connection) -> None:
             tenants.lock_tenant(connection, tenant_id)
-            _get_instruction(connection, tenant_id, instruction_id)
+            store.get_instruction(connection, tenant_id, instruction_id)
             present = store.find_attachment(connection, tenant_id, key)
             if present is None or present.instruction_id != instruction_id:
                 raise CidNotAttached
@@ -175,10 +166,3 @@ def _detach_deleted_file(connection: Connection, change: FileEvent, file: File, 
     cid = Cid.parse(file.cid)
     if find_by_cid(connection, file.tenant_id, file.network, cid) is None:
         store.delete_attachment(connection, file.tenant_id, str(cid.v1()))
-
-
-def _get_instruction(connection: Connection, tenant_id: str, instruction_id: str) -> PaymentInstruction:
-    instruction = store.find_instruction(connection, tenant_id, instruction_id)
-    if instruction is None:
-        raise PaymentInstructionNotFound
-    return instruction

@@ -13,6 +13,7 @@ from roost.storage.payments.instructions.model import (
     CidAttachment,
     PaymentInstruction,
     PaymentInstructionFilter,
+    PaymentInstructionNotFound,
     PaymentRequirement,
 )
 
@@ -49,9 +50,13 @@ def insert_instruction(connection: Connection, instruction: PaymentInstruction) 
     connection.execute(instructions.insert().values(_values(instruction)))
 
 
-def find_instruction(connection: Connection, tenant_id: str, instruction_id: str) -> PaymentInstruction | None:
+def get_instruction(connection: Connection, tenant_id: str, instruction_id: str) -> PaymentInstruction:
+    """Return an instruction. Raises PaymentInstructionNotFound."""
     query = _instructions_of(tenant_id).where(instructions.c.id == instruction_id)
-    return read_one(connection, query, _instruction)
+    instruction = read_one(connection, query, _instruction)
+    if instruction is None:
+        raise PaymentInstructionNotFound
+    return instruction
 
 
 def find_by_cid(connection: Connection, tenant_id: str, cid: str) -> PaymentInstruction | None:
@@ -89,7 +94,7 @@ def insert_attachment(connection: Connection, attachment: CidAttachment) -> None
 def find_attachment(connection: Connection, tenant_id: str, cid: str) -> CidAttachment | None:
     """Find the attachment of a CID in version 1."""
     query = sa.select(attachments).where(attachments.c.tenant_id == tenant_id, attachments.c.cid == cid)
-    return read_one(connection, query, _attachment)
+    return read_one(connection, query, lambda row: read_record(CidAttachment, row))
 
 
 def list_attachments(
@@ -98,7 +103,7 @@ def list_attachments(
     """List the attachments of an instruction, newest first, after the cursor `after`."""
     query = sa.select(attachments).where(attachments.c.instruction_id == instruction_id)
     ordered = page_by_creation(query, attachments.c.created_at, attachments.c.id, after)
-    return [_attachment(row) for row in connection.execute(ordered.limit(limit))]
+    return [read_record(CidAttachment, row) for row in connection.execute(ordered.limit(limit))]
 
 
 def delete_attachment(connection: Connection, tenant_id: str, cid: str) -> None:
@@ -125,7 +130,3 @@ def _values(instruction: PaymentInstruction) -> dict[str, Any]:
 def _instruction(row: Any) -> PaymentInstruction:
     requirements = tuple(PaymentRequirement(**requirement) for requirement in row.payment_requirements)
     return read_record(PaymentInstruction, row, payment_requirements=requirements)
-
-
-def _attachment(row: Any) -> CidAttachment:
-    return read_record(CidAttachment, row)

@@ -15,7 +15,7 @@ from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.identity.model import Tenant
 from roost.storage.content.service import ContentService
-from roost.storage.files.quota import UNLIMITED, StorageQuota
+from roost.storage.files.service import UNLIMITED, StorageQuota
 
 
 class QuotaExceeded(Problem):

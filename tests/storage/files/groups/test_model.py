@@ -1,7 +1,6 @@
 import pytest
 
-from roost.storage.files.groups.errors import InvalidGroup
-from roost.storage.files.groups.model import NAME_LIMIT, normalize_group_name
+from roost.storage.files.groups.model import NAME_LIMIT, InvalidGroup, normalize_group_name
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,9 @@ from roost.core.page_cursor import InvalidPageToken
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.profile import V1
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.groups.errors import GroupNotFound, InvalidGroup
-from roost.storage.files.groups.model import GroupFilter
+from roost.storage.files.groups.model import GroupFilter, GroupNotFound, InvalidGroup
 from roost.storage.files.groups.service import GroupService
-from roost.storage.files.model import FileFilter, FileMetadata
+from roost.storage.files.model import FileFilter, FileMetadata, FileNotFound
 from roost.storage.files.service import FileService, NewFile
 from tests.storage.storage_env import StorageEnv
 

@@ -58,7 +58,7 @@ def test_filters_select_groups(env: StorageEnv, chosen: GroupFilter, wanted: lis
         keep(env, number, name, is_public=number == 1)
     keep(env, 5, "photos", PRIVATE)
     assert found(env, chosen) == wanted
-    part = env.db.run(lambda connection: store.list_groups_slice(connection, env.tenant_id, PUBLIC, chosen, 2, 1))
+    part = env.db.run(lambda connection: store.list_groups(connection, env.tenant_id, PUBLIC, chosen, None, 2, 1))
     assert [group.id for group in part] == wanted[1:3]
 
 
@@ -73,8 +73,8 @@ def test_pages_of_groups_that_came_at_one_moment(env: StorageEnv) -> None:
 def test_renamed_group_is_found_and_others_stay(env: StorageEnv) -> None:
     group, other = keep(env, 1), keep(env, 2)
     at = NOW + timedelta(hours=1)
-    env.db.run(lambda connection: store.update_group(connection, "g1", "m", at, is_public=True))
     changed = replace(group, name="m", is_public=True, updated_at=at)
+    env.db.run(lambda connection: store.update_group(connection, changed))
     assert env.db.run(lambda connection: store.find_group(connection, env.tenant_id, PUBLIC, "g1")) == changed
     assert env.db.run(lambda connection: store.find_group(connection, env.tenant_id, PUBLIC, "g2")) == other
 

@@ -7,8 +7,12 @@ import pytest
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File, FileMetadata
-from roost.storage.files.signatures import ethereum
-from roost.storage.files.signatures.model import format_milliseconds, signable_digests
+from roost.storage.files.signatures.model import (
+    format_milliseconds,
+    personal_message_digest,
+    signable_digests,
+    typed_data_digest,
+)
 
 OLD = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 NEW = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
@@ -34,28 +38,28 @@ def test_dates_as_javascript_writes_them(moment: datetime, text: str) -> None:
 
 def test_every_spelling_and_both_dates() -> None:
     found = signable_digests(FILE, NEW, ME)
-    wanted = {ethereum.typed_data_digest(ME, cid, date) for cid in (OLD, NEW) for date in DATES}
-    assert set(found) == wanted | {ethereum.personal_message_digest(OLD), ethereum.personal_message_digest(NEW)}
+    wanted = {typed_data_digest(ME, cid, date) for cid in (OLD, NEW) for date in DATES}
+    assert set(found) == wanted | {personal_message_digest(OLD), personal_message_digest(NEW)}
     assert len(found) == len(set(found))
 
 
 def test_cid_with_one_spelling_has_three_digests() -> None:
     found = signable_digests(replace(FILE, cid=RAW), RAW, ME)
     assert set(found) == {
-        *(ethereum.typed_data_digest(ME, RAW, date) for date in DATES),
-        ethereum.personal_message_digest(RAW),
+        *(typed_data_digest(ME, RAW, date) for date in DATES),
+        personal_message_digest(RAW),
     }
 
 
 def test_the_caller_s_own_way_to_write_it_counts() -> None:
-    assert ethereum.personal_message_digest(RAW.upper()) in signable_digests(replace(FILE, cid=RAW), RAW.upper(), ME)
+    assert personal_message_digest(RAW.upper()) in signable_digests(replace(FILE, cid=RAW), RAW.upper(), ME)
 
 
 def test_another_account_or_file_is_another_message() -> None:
     mine, theirs = set(signable_digests(FILE, OLD, ME)), set(signable_digests(FILE, OLD, OTHER))
     assert mine & theirs == {
-        ethereum.personal_message_digest(OLD),
-        ethereum.personal_message_digest(NEW),
+        personal_message_digest(OLD),
+        personal_message_digest(NEW),
     }  # not an account
     later = replace(FILE, created_at=NOW + timedelta(milliseconds=1))
     assert set(signable_digests(later, OLD, ME)) & mine == mine & theirs

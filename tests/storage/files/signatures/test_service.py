@@ -11,10 +11,14 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0
-from roost.storage.files.errors import FileNotFound
+from roost.storage.files.model import FileNotFound
 from roost.storage.files.service import FileService
-from roost.storage.files.signatures.errors import InvalidSignature, SignatureExists, SignatureMissing
-from roost.storage.files.signatures.model import format_milliseconds
+from roost.storage.files.signatures.model import (
+    InvalidSignature,
+    SignatureExists,
+    SignatureMissing,
+    format_milliseconds,
+)
 from roost.storage.files.signatures.service import SignatureService
 from tests.storage.files.signatures.test_ethereum import account, sign_typed
 from tests.storage.storage_env import StorageEnv

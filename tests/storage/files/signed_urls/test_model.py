@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.files.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
-from roost.storage.files.signed_urls.model import SIGNATURE, SignedAddress, UploadGrant, ValidityPeriod
+from roost.storage.files.signed_urls.model import (
+    SIGNATURE,
+    InvalidSignedUrl,
+    SignedAddress,
+    SignedUrlExpired,
+    SignedUrlRefused,
+    UploadGrant,
+    ValidityPeriod,
+)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 PAIRS = st.lists(st.tuples(TEXTS, TEXTS), max_size=6)

@@ -10,8 +10,13 @@ from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
-from roost.storage.files.signed_urls.errors import InvalidSignedUrl, SignedUrlExpired, SignedUrlRefused
-from roost.storage.files.signed_urls.model import UploadGrant, ValidityPeriod
+from roost.storage.files.signed_urls.model import (
+    InvalidSignedUrl,
+    SignedUrlExpired,
+    SignedUrlRefused,
+    UploadGrant,
+    ValidityPeriod,
+)
 from roost.storage.files.signed_urls.service import SignedUrlService
 
 MINE, OTHER = ids.new_id(), ids.new_id()

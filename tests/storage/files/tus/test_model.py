@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.storage.content.unixfs.profile import V1
-from roost.storage.files.tus.errors import InvalidTusUpload
-from roost.storage.files.tus.model import LIFETIME, TusUpload, parse_byte_count, parse_metadata_header
+from roost.storage.files.tus.model import LIFETIME, InvalidTusUpload, TusUpload, parse_byte_count, parse_metadata_header
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 KEYS = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=8)

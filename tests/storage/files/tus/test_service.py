@@ -17,20 +17,21 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.importer import UnixfsImporter
 from roost.storage.content.unixfs.profile import PROFILES, V1, get_profile
-from roost.storage.files.errors import InvalidFileMetadata, StorageQuotaExceeded
-from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.model import GroupNotFound
+from roost.storage.files.model import InvalidFileMetadata, StorageQuotaExceeded
 from roost.storage.files.service import FileService
 from roost.storage.files.tus import service
-from roost.storage.files.tus.errors import (
+from roost.storage.files.tus.model import (
     InvalidTusUpload,
+    NewTusUpload,
     TooManyTusUploads,
+    TusUpload,
     TusUploadNotFound,
     UploadNotHere,
     UploadOffsetMismatch,
 )
-from roost.storage.files.tus.model import NewTusUpload, TusUpload
 from roost.storage.files.tus.service import TusUploadService
-from roost.storage.files.uploads.errors import InvalidUpload, MimeTypeRefused, UploadTooLarge
+from roost.storage.files.uploads.model import InvalidUpload, MimeTypeRefused, UploadTooLarge
 from roost.storage.files.uploads.service import UploadService
 from tests.storage.storage_env import CONTENT, StorageEnv
 

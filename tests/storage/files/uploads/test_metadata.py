@@ -9,8 +9,7 @@ from roost.core.problem import Problem
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025, V0, V1
 from roost.storage.files.model import FileMetadata
-from roost.storage.files.uploads.metadata import parse_upload_metadata
-from roost.storage.files.uploads.model import UploadMetadata
+from roost.storage.files.uploads.model import UploadMetadata, parse_upload_metadata
 
 LATER = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
 

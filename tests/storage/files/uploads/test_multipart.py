@@ -9,9 +9,13 @@ from roost.core.problem import Problem
 from roost.identity.caller import Plan
 from roost.storage.files.model import File
 from roost.storage.files.service import FileService
-from roost.storage.files.uploads.errors import InvalidUpload, UploadTooLarge
-from roost.storage.files.uploads.metadata import parse_upload_metadata
-from roost.storage.files.uploads.model import FILES_LIMIT, UploadRequestLimits
+from roost.storage.files.uploads.model import (
+    FILES_LIMIT,
+    InvalidUpload,
+    UploadRequestLimits,
+    UploadTooLarge,
+    parse_upload_metadata,
+)
 from roost.storage.files.uploads.service import UploadService
 from roost.web.multipart import InvalidForm, receive_form
 from tests.storage.storage_env import CONTENT, StorageEnv

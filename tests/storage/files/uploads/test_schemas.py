@@ -9,7 +9,7 @@ FILE = File("i", "t", ContentNetwork.PRIVATE, "c", 5, 3, "directory", FileMetada
 
 
 def test_how_an_upload_is_told() -> None:
-    assert schemas.uploaded_file(FILE).model_dump(mode="json") == {
+    assert schemas.UploadedFileRecord.from_file(FILE).model_dump(mode="json") == {
         "id": "i",
         "user_id": "t",
         "name": "n",

@@ -17,15 +17,20 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.directory import build_folder
 from roost.storage.content.unixfs.errors import InvalidEntryName
 from roost.storage.content.unixfs.profile import V0, V1
-from roost.storage.files.errors import FileIdTaken
 from roost.storage.files.groups import store
-from roost.storage.files.groups.errors import GroupNotFound
+from roost.storage.files.groups.model import GroupNotFound
 from roost.storage.files.groups.service import GroupService
-from roost.storage.files.model import File, FileFilter, FileMetadata
+from roost.storage.files.model import File, FileFilter, FileIdTaken, FileMetadata
 from roost.storage.files.service import FileService
 from roost.storage.files.uploads import service
-from roost.storage.files.uploads.errors import InvalidUpload, MimeTypeRefused, TooManyFiles, UploadTooLarge
-from roost.storage.files.uploads.model import UploadMetadata, UploadRequestLimits
+from roost.storage.files.uploads.model import (
+    InvalidUpload,
+    MimeTypeRefused,
+    TooManyFiles,
+    UploadMetadata,
+    UploadRequestLimits,
+    UploadTooLarge,
+)
 from roost.storage.files.uploads.service import UploadService
 from tests.storage.cars import blocks_of, encode_car
 from tests.storage.meanwhile import ON_POSTGRESQL, run_concurrently

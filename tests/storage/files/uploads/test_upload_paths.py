@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.files.uploads.errors import InvalidUpload
-from roost.storage.files.uploads.model import DEPTH_LIMIT
-from roost.storage.files.uploads.upload_paths import parse_upload_path
+from roost.storage.files.uploads.model import DEPTH_LIMIT, InvalidUpload, parse_upload_path
 
 
 @pytest.mark.parametrize(

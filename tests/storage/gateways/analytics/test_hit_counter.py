@@ -16,9 +16,9 @@ from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.profile import V0, V1
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.service import FileService, NewFile
-from roost.storage.gateways.analytics import hit_counter, model
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
+from roost.storage.gateways.analytics import model, service
 from roost.storage.gateways.analytics.model import OTHER, UNKNOWN
+from roost.storage.gateways.analytics.service import GatewayHitCounter
 from roost.storage.gateways.analytics.store import hits
 from tests.storage.storage_env import StorageEnv
 
@@ -90,8 +90,8 @@ async def test_counts_survive_a_failed_write(database: Database) -> None:
 async def test_memory_is_bounded_for_each_tenant_and_for_all(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hit_counter, "MAX_PENDING_OF_TENANT", 3)
-    monkeypatch.setattr(hit_counter, "MAX_PENDING", 6)
+    monkeypatch.setattr(service, "MAX_PENDING_OF_TENANT", 3)
+    monkeypatch.setattr(service, "MAX_PENDING", 6)
     counter = GatewayHitCounter(database, 90)
     for number in range(20):
         count(counter, "hostile", agent=f"agent {number}")

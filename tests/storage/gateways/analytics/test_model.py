@@ -5,8 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from roost.storage.gateways.analytics import model
-from roost.storage.gateways.analytics.errors import InvalidAnalyticsPeriod
-from roost.storage.gateways.analytics.model import OTHER, UNKNOWN, Hit, HitCount
+from roost.storage.gateways.analytics.model import OTHER, UNKNOWN, Hit, HitCount, InvalidAnalyticsPeriod
 
 TODAY = date(2026, 3, 4)
 HIT = Hit("tenant", "2026-03-04", "gateway", "cid", "a.txt", 200, "curl", "https://a.example")

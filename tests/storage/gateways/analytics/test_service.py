@@ -10,7 +10,6 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
-from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.storage.gateways.analytics.model import (
     UNKNOWN,
     AnalyticsDimension,
@@ -18,9 +17,8 @@ from roost.storage.gateways.analytics.model import (
     AnalyticsQuery,
     HitCount,
 )
-from roost.storage.gateways.analytics.service import AnalyticsService
-from roost.storage.gateways.errors import GatewayNotFound
-from roost.storage.gateways.model import StorageGateway
+from roost.storage.gateways.analytics.service import AnalyticsService, GatewayHitCounter
+from roost.storage.gateways.model import GatewayNotFound, StorageGateway
 from roost.storage.gateways.service import StorageGatewayService
 from tests.storage.storage_env import StorageEnv
 

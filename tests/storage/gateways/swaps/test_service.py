@@ -9,12 +9,11 @@ from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.profile import V0
-from roost.storage.files.errors import FileNotFound
-from roost.storage.gateways.errors import GatewayNotFound
+from roost.storage.files.model import FileNotFound
+from roost.storage.gateways.model import GatewayNotFound
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps import service, store
-from roost.storage.gateways.swaps.errors import InvalidSwap, SwapNotFound
-from roost.storage.gateways.swaps.model import HotSwap
+from roost.storage.gateways.swaps.model import HotSwap, InvalidSwap, SwapNotFound
 from roost.storage.gateways.swaps.service import SwapService
 from tests.storage.storage_env import StorageEnv
 

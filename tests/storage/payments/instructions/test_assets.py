@@ -4,8 +4,12 @@ import pytest
 
 from roost.core.ethereum import InvalidAddress
 from roost.core.payment_asset import PaymentAsset, PaymentNetwork
-from roost.storage.payments.instructions.assets import BUILT_IN, PaymentAssets
-from roost.storage.payments.instructions.errors import InvalidPaymentAssets, InvalidPaymentInstruction
+from roost.storage.payments.instructions.model import (
+    BUILT_IN,
+    InvalidPaymentAssets,
+    InvalidPaymentInstruction,
+    PaymentAssets,
+)
 
 BASE, SEPOLIA = BUILT_IN
 LOWER, UPPER = "0x" + "ab" * 20, "0x" + "AB" * 20

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.storage.payments.instructions.assets import BUILT_IN, PaymentAssets
-from roost.storage.payments.instructions.errors import InvalidPaymentInstruction
-from roost.storage.payments.instructions.model import PaymentRequirement, check_requirements, normalize_instruction_name
+from roost.storage.payments.instructions.model import (
+    BUILT_IN,
+    InvalidPaymentInstruction,
+    PaymentAssets,
+    PaymentRequirement,
+    check_requirements,
+    normalize_instruction_name,
+)
 
 ASSETS = PaymentAssets()
 CENT = PaymentRequirement(BUILT_IN[0].address, "0x" + "ab" * 20, "base", "10000")

@@ -14,23 +14,21 @@ from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.storage.content.unixfs.profile import V0
-from roost.storage.files.errors import FileNotFound
-from roost.storage.files.model import FileMetadata
+from roost.storage.files.model import FileMetadata, FileNotFound
 from roost.storage.files.service import FileService, NewFile
 from roost.storage.payments.instructions import store
-from roost.storage.payments.instructions.assets import BUILT_IN, PaymentAssets
-from roost.storage.payments.instructions.errors import (
+from roost.storage.payments.instructions.model import (
+    BUILT_IN,
     CidAlreadyAttached,
+    CidAttachment,
     CidNotAttached,
     EmptyPaymentInstructionUpdate,
     InvalidPaymentInstruction,
-    PaymentInstructionInUse,
-    PaymentInstructionNotFound,
-)
-from roost.storage.payments.instructions.model import (
-    CidAttachment,
+    PaymentAssets,
     PaymentInstruction,
     PaymentInstructionFilter,
+    PaymentInstructionInUse,
+    PaymentInstructionNotFound,
     PaymentInstructionUpdate,
     PaymentRequirement,
 )
@@ -52,6 +50,12 @@ def files(database: Database) -> FileService:
 @pytest.fixture
 def instructions(database: Database, files: FileService) -> PaymentInstructionService:
     return PaymentInstructionService(database, files, PaymentAssets())
+
+
+async def attached_instruction(
+    instructions: PaymentInstructionService, tenant_id: str, cid: Cid
+) -> PaymentInstruction | None:
+    return await instructions._db.read(lambda connection: find_for_content(connection, tenant_id, cid))
 
 
 async def create(
@@ -113,8 +117,8 @@ async def test_another_tenant_has_no_such_instruction(env: StorageEnv, instructi
             await act
     for wanted in (PaymentInstructionFilter(id=created.id), PaymentInstructionFilter(cid=file.cid)):
         assert await instructions.list(theirs, wanted, None, 10) == ([], None)
-    assert await instructions.find_for_content(theirs, Cid.parse(file.cid)) is None
-    assert await instructions.find_for_content(env.tenant_id, Cid.parse(file.cid)) == created
+    assert await attached_instruction(instructions, theirs, Cid.parse(file.cid)) is None
+    assert await attached_instruction(instructions, env.tenant_id, Cid.parse(file.cid)) == created
 
 
 async def test_pages_and_filters(env: StorageEnv, instructions: PaymentInstructionService) -> None:
@@ -150,7 +154,7 @@ async def test_attached_and_detached(env: StorageEnv, instructions: PaymentInstr
     with pytest.raises(CidAlreadyAttached, match=one.id):
         await instructions.attach_cid(mine, two.id, file.cid)
     for spelling in cid.spellings():
-        assert await instructions.find_for_content(mine, spelling) == one
+        assert await attached_instruction(instructions, mine, spelling) == one
     with pytest.raises(PaymentInstructionInUse):
         await instructions.delete(mine, one.id)
     assert await instructions.list_cids(mine, one.id, None, 10) == ([attached], None)
@@ -159,7 +163,7 @@ async def test_attached_and_detached(env: StorageEnv, instructions: PaymentInstr
     await instructions.detach_cid(mine, one.id, str(cid.v1()))
     with pytest.raises(CidNotAttached):
         await instructions.detach_cid(mine, one.id, file.cid)
-    assert await instructions.find_for_content(mine, cid) is None
+    assert await attached_instruction(instructions, mine, cid) is None
     await instructions.attach_cid(mine, two.id, file.cid)
     await instructions.delete(mine, one.id)
 
@@ -194,9 +198,9 @@ async def test_a_deleted_file_is_detached(
     await instructions.attach_cid(mine, created.id, private.cid)
     await files.delete(mine, PUBLIC, public.id)
     await files.delete(env.other_id, PRIVATE, theirs.id)
-    assert await instructions.find_for_content(mine, Cid.parse(private.cid)) == created
+    assert await attached_instruction(instructions, mine, Cid.parse(private.cid)) == created
     await files.delete(mine, PRIVATE, private.id)
-    assert await instructions.find_for_content(mine, Cid.parse(private.cid)) is None
+    assert await attached_instruction(instructions, mine, Cid.parse(private.cid)) is None
     await env.file(b"one")
     assert await instructions.list_cids(mine, created.id, None, 10) == ([], None)
     await instructions.delete(mine, created.id)
@@ -209,7 +213,7 @@ async def test_an_expired_file_is_detached(
     file = await env.file(b"one", FileMetadata(expires_at=clock.utc_now() - timedelta(seconds=1)))
     await instructions.attach_cid(mine, created.id, file.cid)
     assert await files.expire() == 1
-    assert await instructions.find_for_content(mine, Cid.parse(file.cid)) is None
+    assert await attached_instruction(instructions, mine, Cid.parse(file.cid)) is None
     with pytest.raises(FileNotFound):
         await instructions.attach_cid(mine, created.id, file.cid)
 
@@ -227,9 +231,9 @@ async def test_another_spelling_of_a_deleted_file_stays_attached(
         new = await pack.commit(lambda connection: files.add(connection, added, pack.pack_id))
     await instructions.attach_cid(mine, created.id, old.cid)
     await files.delete(mine, PRIVATE, old.id)
-    assert await instructions.find_for_content(mine, Cid.parse(old.cid)) == created
+    assert await attached_instruction(instructions, mine, Cid.parse(old.cid)) == created
     await files.delete(mine, PRIVATE, new.id)
-    assert await instructions.find_for_content(mine, Cid.parse(old.cid)) is None
+    assert await attached_instruction(instructions, mine, Cid.parse(old.cid)) is None
 
 
 async def test_of_two_attachments_at_once_one_wins(env: StorageEnv, instructions: PaymentInstructionService) -> None:
@@ -241,7 +245,7 @@ async def test_of_two_attachments_at_once_one_wins(env: StorageEnv, instructions
     won = [one for one, result in zip(created, results, strict=True) if not isinstance(result, BaseException)]
     assert len(won) == 1
     assert [type(result) for result in results].count(CidAlreadyAttached) == 3
-    assert await instructions.find_for_content(mine, Cid.parse(file.cid)) == won[0]
+    assert await attached_instruction(instructions, mine, Cid.parse(file.cid)) == won[0]
 
 
 async def test_updates_at_once_are_all_counted(env: StorageEnv, instructions: PaymentInstructionService) -> None:
@@ -311,4 +315,4 @@ async def test_a_deletion_waits_for_a_cid(
     deleting = await database.write(attach_meanwhile)
     with pytest.raises(PaymentInstructionInUse):
         await asyncio.wrap_future(deleting)
-    assert await instructions.find_for_content(mine, Cid.parse(file.cid)) == created
+    assert await attached_instruction(instructions, mine, Cid.parse(file.cid)) == created

@@ -7,9 +7,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from roost.core import clock
-from roost.storage.files.signed_urls.errors import InvalidSignedUrl
-from roost.storage.files.signed_urls.model import UploadGrant, ValidityPeriod
-from roost.storage.files.signed_urls.schemas import SignDownloadRequest, SignRequest, SignUploadRequest
+from roost.storage.files.signed_urls.api import SignDownloadRequest, SignRequest, SignUploadRequest
+from roost.storage.files.signed_urls.model import InvalidSignedUrl, UploadGrant, ValidityPeriod
 
 SIGNING: TypeAdapter[SignDownloadRequest | SignUploadRequest] = TypeAdapter(SignRequest)
 URL = "https://a.org/files/x"

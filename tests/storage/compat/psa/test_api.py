@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roost.storage.compat.psa import schemas
-from roost.storage.compat.psa.errors import InvalidPinQuery
+from roost.storage.compat.psa import api
+from roost.storage.compat.psa.api import InvalidPinQuery
 from roost.storage.content.unixfs.errors import InvalidCid
-from roost.storage.files.errors import InvalidFileMetadata
+from roost.storage.files.model import InvalidFileMetadata
 from roost.storage.pins.model import FAILED, NameMatch, Pin, PinQuery, PinRequest
 from roost.storage.pins.model import PinState as Progress
 
@@ -23,11 +23,11 @@ PIN = Pin("p", "t", PinRequest(V0, "n", hosts=[ORIGIN], meta={"a": "1"}), Progre
 
 
 def pin_request(**body: Any) -> PinRequest:
-    return schemas.PinObject.model_validate({"cid": V1, **body}).to_pin_request()
+    return api.PinObject.model_validate({"cid": V1, **body}).to_pin_request()
 
 
 def wanted(**query: str) -> PinQuery:
-    return schemas.PinListQuery.model_validate(query).to_query()
+    return api.PinListQuery.model_validate(query).to_query()
 
 
 def test_valid_requests_are_parsed() -> None:
@@ -124,7 +124,7 @@ def test_queries_that_are_refused(query: dict[str, str]) -> None:
     ],
 )
 def test_every_status_has_a_word(progress: Progress, status: str, info: dict[str, str]) -> None:
-    told = schemas.pin_status(replace(PIN, status=progress), [])
+    told = api.pin_status(replace(PIN, status=progress), [])
     assert (told.status, told.info) == (status, info)
 
 
@@ -134,7 +134,7 @@ def test_every_status_is_tried_above() -> None:
 
 
 def test_how_pins_are_told() -> None:
-    assert schemas.pin_results([PIN], 7, [ORIGIN]).model_dump(mode="json") == {
+    assert api.PinResults(count=7, results=[api.pin_status(PIN, [ORIGIN])]).model_dump(mode="json") == {
         "count": 7,
         "results": [
             {
@@ -151,6 +151,6 @@ def test_how_pins_are_told() -> None:
 
 @pytest.mark.parametrize("name", ["n" * 256, "a\0"])
 def test_names_are_checked_where_no_shape_is(name: str) -> None:
-    asked = schemas.PinObject.model_construct(cid=V1, name=name, origins=(), meta={})
+    asked = api.PinObject.model_construct(cid=V1, name=name, origins=(), meta={})
     with pytest.raises(InvalidFileMetadata):
         asked.to_pin_request()

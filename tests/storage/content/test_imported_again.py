@@ -33,7 +33,7 @@ async def test_the_same_files_under_another_profile(
         for data in FILES:
             await pack.write(data)
             await pack.end_file()
-        other, trees = await env.content.reimporter.import_with_profile(pack, after)
+        other, trees = await env.content.import_with_profile(pack, after)
         hold = PackReference(other.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
         await other.commit(lambda connection: service.hold_pack(connection, hold))
     assert [tree.cid for tree in trees] == [blocks_of(after, data)[0].cid for data in FILES]
@@ -46,7 +46,7 @@ async def test_a_pack_that_is_a_car(env: StorageEnv) -> None:
     async with env.content.receive(V1) as pack:
         await pack.write(encode_car([root], blocks))
         await pack.end_file()
-        car = await env.content.reimporter.import_car(pack)
+        car = await env.content.import_car(pack)
         kept = await car.finish()
         hold = PackReference(car.pack_id, "file/1", env.tenant_id, ContentNetwork.PRIVATE)
         await car.commit(lambda connection: service.hold_pack(connection, hold))
@@ -61,7 +61,7 @@ async def test_a_pack_that_is_none(env: StorageEnv, data: bytes) -> None:
         async with env.content.receive(V1) as pack:
             await pack.write(data)
             await pack.end_file()
-            car = await env.content.reimporter.import_car(pack)
+            car = await env.content.import_car(pack)
             await car.finish()
 
     with pytest.raises(MalformedContent):
@@ -75,7 +75,7 @@ async def test_a_pack_whose_bytes_are_gone(env: StorageEnv) -> None:
             await pack.end_file()
             await pack.commit_blob()
             env.blob(pack.pack_id).unlink()
-            await env.content.reimporter.import_with_profile(pack, V0)
+            await env.content.import_with_profile(pack, V0)
 
     with pytest.raises(BlobNotFound):
         await read()

@@ -6,10 +6,7 @@ import sqlalchemy as sa
 
 from roost.core.db import Connection
 from roost.storage.vectors import store
-from roost.storage.vectors.index_selection import describe_index, open_vector_index
-from roost.storage.vectors.pgvector import store as pgvector
-from roost.storage.vectors.pgvector.index import PgvectorIndex
-from roost.storage.vectors.segment_index import SegmentIndex
+from roost.storage.vectors.vector_index import PgvectorIndex, SegmentIndex, describe_index, open_vector_index
 from tests.storage.storage_env import StorageEnv
 from tests.storage.vectors.test_vector_index import IndexEnv, unit_vectors
 
@@ -44,7 +41,7 @@ async def test_vectors_that_a_dropped_extension_took_are_outdated(
     index_env.index = open_vector_index(db)
     lost = await index_env.add(vectors, "a")
     await db.write(lambda connection: connection.execute(sa.text("DROP EXTENSION vector CASCADE")))
-    monkeypatch.setattr(pgvector, "_EXTENSION", sa.text("CREATE EXTENSION no_such_extension"))
+    monkeypatch.setattr(store, "_PGVECTOR", sa.text("CREATE EXTENSION no_such_extension"))
     index_env.index = open_vector_index(db)
     assert isinstance(index_env.index, SegmentIndex)
     assert await db.read(describe_index) == (

@@ -1,4 +1,4 @@
-"""Schemas of groups."""
+"""Schemas of the API of groups."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from roost.storage.content.model import ContentNetwork
-from roost.storage.files.groups import schemas
+from roost.storage.files.groups import api
 from roost.storage.files.groups.model import Group
 
 NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
@@ -16,14 +16,12 @@ GROUP = Group("g", "t", ContentNetwork.PUBLIC, "n", True, NOW, NOW)
 
 def test_the_record_of_a_group() -> None:
     record = {"id": "g", "name": "n", "is_public": True, "created_at": "2026-11-21T10:29:47.355000Z"}
-    assert schemas.group_record(GROUP).model_dump(mode="json") == record
-    assert schemas.group_list([GROUP], "t").model_dump(mode="json") == {"groups": [record], "next_page_token": "t"}
-    assert schemas.group_list([], None).next_page_token == ""
+    assert api.GroupRecord(**vars(GROUP)).model_dump(mode="json") == record
 
 
 def test_defaults_of_requests() -> None:
-    assert schemas.CreateGroupRequest(name="n").is_public is False
-    change = schemas.UpdateGroupRequest.model_validate({})
+    assert api.CreateGroupRequest(name="n").is_public is False
+    change = api.UpdateGroupRequest.model_validate({})
     assert (change.name, change.is_public) == (None, None)
 
 
@@ -41,4 +39,4 @@ def test_defaults_of_requests() -> None:
 )
 def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        schemas.CreateGroupRequest.model_validate(body)
+        api.CreateGroupRequest.model_validate(body)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roost.core.payment_asset import PaymentNetwork
-from roost.storage.payments.eip3009 import is_signed_by_payer
+from roost.storage.payments.rules import is_signed_by_payer
 from tests.storage.payments.payer import ASSET, new_payer, sign_transfer
 
 N = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from roost.storage.compat.errors import InvalidLegacyRequest, TooManyJsonPins
-from roost.storage.compat.json_parser_pool import INLINE_LIMIT, JsonParserPool
+from roost.storage.compat.service import INLINE_LIMIT, InvalidLegacyRequest, JsonParserPool, TooManyJsonPins
 
 PADDING = " " * INLINE_LIMIT
 """Behind any JSON, makes it one that is not read here."""

@@ -1,1 +1,0 @@
-"""Vectors in rows of PostgreSQL, with the extension `vector`."""
