@@ -6,10 +6,10 @@ A killed command leaves no process behind; one that ends by itself may leave bac
 from __future__ import annotations
 
 import os
-import select
 
-from .event_loop import WRITE
-from .waiting import TimeLimit, create_task, gather_results, wait_until_done, wait_until_ready
+from .event_loop import WRITE, CoroutineTask
+from .streams import is_disconnected
+from .waiting import TimeLimit, gather_results, wait_until_done, wait_until_ready
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ async def serve_command(child: ChildProcess, connection: Connection, timeout_sec
 
     Output beyond `limit` bytes per stream is dropped and reported as `truncated`.
     """
-    output = create_task(_send_output(child, connection, limit))
-    client = create_task(_receive_input(child, connection))
+    output = CoroutineTask(_send_output(child, connection, limit))
+    client = CoroutineTask(_receive_input(child, connection))
     try:
         await wait_until_done(output, client, seconds=timeout_seconds, first=True)
         timed_out = not output.done() and not client.done()
@@ -91,10 +91,3 @@ async def _write_stdin(child: ChildProcess, data: bytes, connection: Connection)
                     raise ConnectionResetError from None
         except BrokenPipeError:
             child.close_stdin()
-
-
-def is_disconnected(fd: int) -> bool:
-    """Return whether the peer closed both directions, and did not only finish sending."""
-    poll = select.poll()
-    poll.register(fd, 0)  # POLLHUP is always reported
-    return bool(poll.poll(0))

@@ -15,12 +15,10 @@ from .event_loop import EventLoop, Future
 from .file_operations import FileOperations
 from .files import open_under
 from .light_imports import Socket, parse_json, signal, socket, suppress
-from .process_logs import LogFollower, ProcessLogs
 from .processes import ProcessSpawner, kill_tree
 from .protocol import Connection, RequestRefused
-from .sockets import connect_socket
-from .streams import bind_port, serve_listener, splice_sockets
-from .supervised_process import SupervisedProcess
+from .streams import bind_port, connect_socket, serve_listener, splice_sockets
+from .supervised_process import LogFollower, ProcessLogs, SupervisedProcess
 from .transparent_proxy import DNS_PORT, PORTS, TransparentProxy
 from .waiting import TimeLimit, create_background_task, gather_results
 

@@ -12,11 +12,11 @@ import sys
 import termios
 from time import monotonic
 
-from .command import is_disconnected
-from .event_loop import WRITE, EventLoop, Future
+from .event_loop import WRITE, CoroutineTask, EventLoop, Future
 from .light_imports import signal, socket, suppress
 from .protocol import RequestRefused
-from .waiting import TimeLimit, create_background_task, create_task, sleep_seconds, wait_until_done
+from .streams import is_disconnected
+from .waiting import TimeLimit, create_background_task, sleep_seconds, wait_until_done
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Terminal:
         changed.set_result(None)
 
     async def _serve_client(self, client: _Client) -> None:
-        sender, receiver = create_task(self._send_output(client)), create_task(self._receive_messages(client))
+        sender, receiver = CoroutineTask(self._send_output(client)), CoroutineTask(self._receive_messages(client))
         try:
             await wait_until_done(sender, receiver, first=True)
             if self._client is not client:

@@ -12,10 +12,9 @@ import time
 from itertools import islice
 
 from .files import SETTLED_NS, change_lock, file_stamp, reopen_file
-from .folder_stack import FolderStack, split_plain_path
 from .light_imports import suppress
 from .protocol import RequestRefused
-from .tree_read import FOLDER_FLAGS, STAGING_NAME
+from .tree_read import FOLDER_FLAGS, STAGING_NAME, FolderStack, split_plain_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ import struct
 from _thread import allocate_lock
 
 from .files import MAX_DEPTH
-from .folder_stack import FolderStack
 from .light_imports import suppress
 from .protocol import RequestRefused
-from .tree_read import FOLDER_FLAGS, STAGING_NAME
+from .tree_read import FOLDER_FLAGS, STAGING_NAME, FolderStack
 
 MAX_FOLDERS, MAX_PATH_CHARACTERS = 16_384, 4096
 MAX_PATHS, MAX_CHARACTERS = 10_000, 150_000  # of a batch
