@@ -132,7 +132,6 @@ SHARED_BY_DRIVERS: Mapping[str, str] = {
     "roost.drivers.sandbox.worker_pool": "workers of programs in sandboxes, the same for every program",
     "roost.drivers.sandbox.packages": "folders of installed packages, for those programs",
     "roost.drivers.sandbox.forked_requests": "the loop of those that answer each request in a process of its own",
-    "roost.drivers.git.git_names": "names that commits leave out, the same for every repository",
     "roost.drivers.git.remote_contract": "the contract of repositories that tenants name by URL",
     "roost.drivers.model.chat": "the request and answer types that the contract speaks in",
     "roost.drivers.model.json_access": "careful reading of JSON that came from outside, for those types",

@@ -5,8 +5,7 @@ import re
 from collections.abc import AsyncIterable, Sequence
 from datetime import datetime
 
-from roost.drivers.git.contract import GitChange, GitDeletion, GitFailed, GitFile, GitLink
-from roost.drivers.git.git_names import is_git_path
+from roost.drivers.git.contract import GitChange, GitDeletion, GitFailed, GitFile, GitLink, is_git_path
 from roost.drivers.git.pack_writer import ObjectKind, PackWriter
 from roost.drivers.git.tree_editor import TreeEditor, split_path
 

@@ -17,7 +17,6 @@ import httpx2
 from roost.core import ids, log
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sanitize import sanitize_line
-from roost.drivers.git.command import GitScript
 from roost.drivers.git.contract import EntryKind, GitBlob, GitEntry, GitFailed
 from roost.drivers.git.remote_client import RemoteClient
 from roost.drivers.git.remote_contract import (
@@ -33,6 +32,7 @@ from roost.drivers.git.remote_contract import (
     RemoteUnavailable,
 )
 from roost.drivers.git.runner import GitRunner, feed_command, read_status
+from roost.drivers.git.scripts import GitScript
 from roost.drivers.sandbox.contract import Sandbox
 
 _FETCH_SECONDS, _READ_SECONDS = 120.0, 60.0

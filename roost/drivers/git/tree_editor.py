@@ -1,9 +1,14 @@
-"""Changes to a tree of Git objects: only the folders on the way to a change are read and written."""
+"""Changes to a tree of Git objects, of which only the folders on the way to a change are read and written."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
-from roost.drivers.git.contract import GitFailed
+from roost.drivers.git import scripts
+from roost.drivers.git.contract import GitFailed, UnknownCommit
 from roost.drivers.git.pack_writer import ObjectKind, object_id
+from roost.drivers.git.runner import GitRunner, check_object_id, check_status
+from roost.drivers.git.scripts import GitScript
+from roost.drivers.sandbox.contract import CommandProcess
 
 _FOLDER_MODE = b"40000"
 
@@ -11,6 +16,8 @@ ReadTree = Callable[[bytes], Awaitable[bytes]]
 """Reads the tree with a binary id."""
 AddObject = Callable[[ObjectKind, bytes], bytes]
 """Adds an object and returns its binary id."""
+_MAX_OBJECT_BYTES = 64 * 1024**2
+_TREE_LINE = len(b"tree ") + 40
 
 
 class _Folder:
@@ -111,3 +118,57 @@ def _write_folder(folder: _Folder, add_object: AddObject) -> bytes | None:
 
 def _is_folder(mode: bytes) -> bool:
     return mode.lstrip(b"0") == _FOLDER_MODE
+
+
+class ObjectReader(AsyncExitStack):
+    """Reader of commits and trees of one repository through one `git cat-file --batch`, verified by their ids.
+
+    The command starts when the first object is read.
+    """
+
+    def __init__(self, runner: GitRunner, agent_id: str) -> None:
+        super().__init__()
+        self._runner = runner
+        self._agent_id = agent_id
+        self._process: CommandProcess | None = None
+
+    async def find_tree(self, commit: str) -> bytes:
+        """Return the binary id of a commit's tree. Raises UnknownCommit, GitFailed."""
+        data = await self._read_object(ObjectKind.COMMIT, bytes.fromhex(check_object_id(commit)))
+        if data is None:
+            raise UnknownCommit
+        try:
+            return bytes.fromhex(data[5:_TREE_LINE].decode())
+        except ValueError:
+            raise GitFailed("A commit is malformed") from None
+
+    async def read_tree(self, tree: bytes) -> bytes:
+        """Return the content of a tree. Raises GitFailed."""
+        data = await self._read_object(ObjectKind.TREE, tree)
+        if data is None:
+            raise GitFailed("The repository lacks a tree")
+        return data
+
+    async def _read_object(self, kind: ObjectKind, oid: bytes) -> bytes | None:
+        """Return an object, None if there is none of that kind."""
+        if self._process is None:
+            script = GitScript(scripts.READ_OBJECTS)
+            self._process = await self.enter_async_context(self._runner.run(self._agent_id, script))
+        reader = self._process.reader
+        try:
+            await self._process.send(b"%b\n" % oid.hex().encode())
+            head = (await reader.readline()).split()
+            if head[1:] == [b"missing"]:
+                return None
+            _, found, size = head
+            if int(size) > _MAX_OBJECT_BYTES:
+                raise GitFailed("The repository has a tree that is too large")
+            data = (await reader.readexactly(int(size) + 1))[:-1]
+        except (ConnectionError, EOFError, ValueError):
+            await check_status(self._process)
+            raise GitFailed from None
+        if found != kind.name.lower().encode():
+            return None
+        if object_id(kind, data) != oid:
+            raise GitFailed("The repository has a damaged object")
+        return data

@@ -22,7 +22,7 @@ from roost.drivers.git.contract import (
     PushRefused,
     RefUpdate,
 )
-from roost.drivers.git.git_names import is_git_path
+from roost.drivers.git.contract import is_git_path
 from roost.warden_client.errors import (
     ContainerNotRunning,
     PathRefused,
