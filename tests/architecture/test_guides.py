@@ -85,7 +85,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ),
         (
             "within the last 10 s have 20 times the weight of others",
-            "drivers.runtime.bwrap.preference:_SECONDS PREFERRED_WEIGHT",
+            "drivers.runtime.bwrap.driver:_PREFERRED_SECONDS PREFERRED_WEIGHT",
             (10, 20),
         ),
         (

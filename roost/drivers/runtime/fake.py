@@ -15,7 +15,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,10 +26,17 @@ from roost.core.machine.memory import read_resident_bytes
 from roost.core.machine.unix_socket import Stream, StreamHandler
 from roost.core.problem import Problem
 from roost.drivers.runtime import loopback_namespace
-from roost.drivers.runtime.bwrap.agent_paths import validate_name
+from roost.drivers.runtime.bwrap.agent_paths import remove_tree, validate_name
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
-from roost.drivers.runtime.bwrap.record import HostProcess, read_stat
-from roost.drivers.runtime.bwrap.remove import remove_tree
+from roost.drivers.runtime.bwrap.record import (
+    ContainerRecord,
+    HostProcess,
+    boot_id,
+    find_tree,
+    list_pids,
+    load_record,
+    read_stat,
+)
 from roost.drivers.runtime.contract import (
     Capabilities,
     Container,
@@ -189,26 +195,21 @@ class FakeRuntime(Runtime):
         return {path: str(written) for path, written in paths.items()}
 
     def _save_record(self, spec: ContainerSpec, pid: int) -> Container:
-        container = Container(spec.agent_id, pid, clock.utc_now(), spec.delete_only)
-        record = {"pid": pid, "started": _start_ticks(pid), "at": container.started_at.isoformat()}
-        draft = self._run(spec.agent_id) / "container.new"
-        draft.write_text(json.dumps(record | {"delete_only": spec.delete_only}))
-        draft.rename(self._run(spec.agent_id) / "container.json")
-        return container
+        process = HostProcess(pid, _start_ticks(pid) or 0)
+        record = ContainerRecord(
+            spec.agent_id, boot_id(), process, process, clock.utc_now(), delete_only=spec.delete_only
+        )
+        record.save(self._run(spec.agent_id) / "container.json")
+        return record.to_container()
 
     def _load_container(self, agent_id: str) -> Container | None:
         """Return the running container, None without a complete record."""
-        try:
-            record = json.loads((self._run(agent_id) / "container.json").read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        if _start_ticks(record["pid"]) != record["started"]:
-            return None
-        return Container(agent_id, record["pid"], datetime.fromisoformat(record["at"]), record["delete_only"])
+        record = load_record(self._run(agent_id) / "container.json")
+        return record.to_container() if record and _start_ticks(record.warden.pid) == record.warden.born else None
 
     def _find_wardens(self) -> Iterator[tuple[int, str]]:
         """Yield pid and agent id of every warden of this folder, with or without a record."""
-        for pid in _pids():
+        for pid in list_pids():
             with suppress(OSError, ValueError, LookupError, TypeError):
                 config = json.loads(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2])
                 if config["workspace"] == str(self._agent_folder(config["agent"]) / "workspace"):
@@ -238,20 +239,20 @@ async def _end(pid: int, grace: float) -> None:
     """Stop a warden and its descendants; it adopts every orphan, so its tree is complete while it lives."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-    if not await _gone({pid}, grace):
+    if not await _wait_until_gone(pid, grace):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)  # so that it starts nothing while its tree is killed
         while tree := _descendants(pid):
             _kill(tree)
             await asyncio.sleep(_POLL_SECONDS)
         _kill({pid})
-        if not await _gone({pid}, _KILL_SECONDS):
+        if not await _wait_until_gone(pid, _KILL_SECONDS):
             raise RuntimeFailed(f"Process {pid} does not end")
 
 
-async def _gone(pids: set[int], seconds: float) -> bool:
+async def _wait_until_gone(pid: int, seconds: float) -> bool:
     last = clock.monotonic_seconds() + seconds
-    while any(_start_ticks(pid) is not None for pid in pids):
+    while _start_ticks(pid) is not None:
         if clock.monotonic_seconds() >= last:
             return False
         await asyncio.sleep(_POLL_SECONDS)
@@ -265,11 +266,7 @@ def _kill(pids: set[int]) -> None:
 
 
 def _descendants(pid: int) -> set[int]:
-    parents = {child: _parent(child) for child in _pids()}
-    tree = {pid}
-    while children := {child for child, parent in parents.items() if parent in tree} - tree:
-        tree |= children
-    return tree - {pid}
+    return find_tree(pid, {child: _parent(child) for child in list_pids()}) - {pid}
 
 
 def _resident_bytes(pid: int) -> int:
@@ -277,10 +274,6 @@ def _resident_bytes(pid: int) -> int:
         return read_resident_bytes(pid)
     except OSError:  # it has ended meanwhile
         return 0
-
-
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - only the names
 
 
 def _parent(pid: int) -> int | None:

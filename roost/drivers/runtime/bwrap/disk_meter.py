@@ -15,7 +15,7 @@ from roost.core import clock
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.disk_space import DiskSpace, read_disk_space
 from roost.drivers.runtime.bwrap.agent_paths import validate_name
-from roost.drivers.runtime.bwrap.record import read_stat
+from roost.drivers.runtime.bwrap.record import find_tree, list_pids, read_stat
 from roost.drivers.runtime.contract import Container, DiskMeter, DiskUsage
 
 _MAX_ENTRIES, _MAX_DEPTH = 2_000_000, 100
@@ -39,13 +39,11 @@ class HostDiskMeter(DiskMeter):
         return await run_in_daemon_thread(lambda: measure_folder(folder, _PAUSE_FACTOR if paced else 0.0))
 
     def written_bytes(self, containers: Sequence[Container]) -> Mapping[str, int]:
-        parents = {pid: int(fields[1]) for pid in _pids() if len(fields := read_stat(pid)) > 1}
+        parents = {pid: int(fields[1]) for pid in list_pids() if len(fields := read_stat(pid)) > 1}
         written: dict[str, int] = {}
         for container in containers:
-            tree = {container.pid}
-            while children := {pid for pid, parent in parents.items() if parent in tree} - tree:
-                tree |= children
-            written[container.agent_id] = sum(_written_by(pid) for pid in tree if pid)
+            tree = find_tree(container.pid, parents) if container.pid else ()
+            written[container.agent_id] = sum(map(_written_by, tree))
         return written
 
 
@@ -125,10 +123,6 @@ def _pauser(factor: float) -> Callable[[int], None]:
             began = clock.monotonic_seconds()
 
     return pause
-
-
-def _pids() -> list[int]:
-    return [int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdecimal()]
 
 
 def _written_by(pid: int) -> int:

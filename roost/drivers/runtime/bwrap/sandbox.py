@@ -14,11 +14,9 @@ from typing import Any, TypeVar
 from roost.core.machine.process_priority import ProcessPriority
 from roost.core.machine.unix_socket import Stream
 from roost.drivers.runtime.bwrap import cgroup, launch, plan, tools
-from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, HostUsers
-from roost.drivers.runtime.bwrap.bind_stage import BindStage
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, HostUsers, remove_tree
 from roost.drivers.runtime.bwrap.record import HostProcess
-from roost.drivers.runtime.bwrap.remove import remove_tree
-from roost.drivers.runtime.bwrap.start import confine_container, get_controllers, launch_in_thread
+from roost.drivers.runtime.bwrap.start import BindStage, confine_container, get_controllers, launch_in_thread
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox, SandboxCommand, SandboxProcess, SandboxProgram
 
@@ -40,7 +38,7 @@ class BwrapSandbox(Sandbox):
         self._users = HostUsers(claims)
         self._bwrap = bwrap
         self._stage = BindStage()
-        self._thread = ThreadPoolExecutor(1, "sandbox")  # always the same thread, because of bind_stage.py
+        self._thread = ThreadPoolExecutor(1, "sandbox")  # always the same thread, because of BindStage
 
     async def start(self, program: SandboxProgram) -> SandboxProcess:
         return await _finish_start(self._start(program))
