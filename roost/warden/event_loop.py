@@ -160,7 +160,7 @@ class EventLoop:
         self._wake_fd, self._waker_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._closed = False
         self._waker_lock = allocate_lock()  # a thread may finish its call after the end of the loop
-        self.watch(self._wake_fd, READ, self._drain_wake_fd)
+        self.watch(self._wake_fd, READ, lambda: os.read(self._wake_fd, 4096))
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, then cancel the other tasks and wait for them."""
@@ -255,6 +255,3 @@ class EventLoop:
             callback(*args)
         except Exception as error:  # noqa: BLE001 - pid 1 lives on
             self.report_error(error)
-
-    def _drain_wake_fd(self) -> None:
-        os.read(self._wake_fd, 4096)

@@ -43,7 +43,7 @@ class FileOperations:
         self._roots = roots
         self.operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "list": self._list, "tree": self._tree, "read": self._read, "write": self._write,
-            "download": self._download, "upload": self._upload, "replace": self._replace,
+            "download": self._download, "upload": self._upload, "replace": self._upload,
             "delete": self._delete, "move": self._move, "make_folder": self._make_folder,
         }  # fmt: skip
 
@@ -104,12 +104,12 @@ class FileOperations:
             await run_in_thread(draft.close)
         await connection.send_end()
 
-    async def _replace(self, request: Json, connection: Connection) -> None:
-        """Receive a file as `_upload` does, and put it in place only of a file with one of the stamps."""
-        await self._upload(request, connection, request["expected"])
+    async def _upload(self, request: Json, connection: Connection) -> None:
+        """Receive a file of unknown size as frames; an empty frame is its end.
 
-    async def _upload(self, request: Json, connection: Connection, expected: list[list[int]] | None = None) -> None:
-        """Receive a file of unknown size as frames; an empty frame is its end."""
+        `replace` puts it in place only of a file with one of the expected stamps.
+        """
+        expected: list[list[int]] | None = request["expected"] if request["op"] == "replace" else None
         draft, size = await self._create_draft(request), 0
         try:
             await connection.send_reply()

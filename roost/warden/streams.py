@@ -47,11 +47,6 @@ async def send_all(sock: Socket, *parts: bytes | memoryview) -> None:
             rest[0] = rest[0][sent:]
 
 
-async def accept_connection(listener: Socket) -> Socket:
-    """Return the next connection. Raises OSError."""
-    return await _retry(listener, READ, listener.accept_connection)
-
-
 async def connect_socket(family: int, address: Address) -> Socket:
     """Return a connected stream socket. Raises OSError."""
     sock = Socket(family)
@@ -89,7 +84,7 @@ async def serve_listener(listener: Socket, limit: int, handle: SocketHandler) ->
     served: set[Socket] = set()
     while True:
         try:
-            sock = await accept_connection(listener)
+            sock = await _retry(listener, READ, listener.accept_connection)
         except OSError:  # out of descriptors
             await sleep_seconds(BIND_RETRY_SECONDS)
             continue

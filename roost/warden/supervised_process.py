@@ -165,7 +165,9 @@ class SupervisedProcess:
                 break
             delay = RESTART_DELAY if time.time() - self._started > STABLE_SECONDS else delay
             self._log_message(f"exited with code {self._code}, restarts in {delay:.0f} s")
-            if await self._stop_requested(delay):
+            self.state = "backoff"
+            await wait_until_done(self._stopping, seconds=delay)
+            if self._stopping.done():
                 break
             self._start_again()
             delay = min(delay * 2, MAX_RESTART_DELAY)
@@ -180,11 +182,6 @@ class SupervisedProcess:
             child.close()
             self._child = None
             self._log.flush()
-
-    async def _stop_requested(self, delay: float) -> bool:
-        self.state = "backoff"
-        await wait_until_done(self._stopping, seconds=delay)
-        return self._stopping.done()
 
     def _start_again(self) -> None:
         self._restarts, self._started = self._restarts + 1, time.time()

@@ -18,6 +18,7 @@ from roost.warden_client.connection import (
     read_frames,
     reply_deadline,
     reply_errors,
+    run_meanwhile,
     send_frames,
 )
 from roost.warden_client.errors import WardenFailed
@@ -198,14 +199,9 @@ class WardenClient:
     ) -> AsyncGenerator[AsyncGenerator[Frame, None], None]:
         until = asyncio.get_running_loop().time() + seconds + _SPARE_SECONDS
         async with self._warden.request("exec", **request, stdin=stdin is not None) as (_, (reader, writer)):
-            sender = asyncio.create_task(send_frames(writer, b"i", stdin)) if stdin is not None else None
-            try:
-                async with aclosing(read_frames(reader, until=until, last=True)) as frames:
-                    yield frames
-            finally:
-                if sender is not None:
-                    sender.cancel()
-                    await asyncio.gather(sender, return_exceptions=True)
+            sending = None if stdin is None else send_frames(writer, b"i", stdin)
+            async with run_meanwhile(sending), aclosing(read_frames(reader, until=until, last=True)) as frames:
+                yield frames
 
 
 async def _split_chunks(data: bytes) -> AsyncGenerator[bytes, None]:

@@ -134,6 +134,18 @@ async def send_and_receive(sending: Coroutine[Any, Any, None], receiving: Corout
         await asyncio.gather(sender, receiver, return_exceptions=True)
 
 
+@asynccontextmanager
+async def run_meanwhile(sending: Coroutine[Any, Any, None] | None) -> AsyncGenerator[None, None]:
+    """Send something until the block ends; errors are dropped, because the reader gets and reports them."""
+    sender = None if sending is None else asyncio.create_task(sending)
+    try:
+        yield
+    finally:
+        if sender is not None:
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
+
+
 @contextmanager
 def reply_errors() -> Generator[None, None, None]:
     """Raise WardenFailed for malformed replies, WardenDisconnected for those cut off, WardenTimedOut for late ones."""

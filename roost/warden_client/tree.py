@@ -27,6 +27,7 @@ from roost.warden_client.connection import (
     WardenConnector,
     read_frames,
     reply_errors,
+    run_meanwhile,
     send_and_receive,
     send_frame,
 )
@@ -117,23 +118,19 @@ class WardenTree:
         """
         pending = deque(paths)
         async with self._warden.request("read_files", root=root) as (_, (reader, writer)):
-            sender = asyncio.create_task(_send_all(writer, _split_paths(pending)))
-            try:
-                async with aclosing(read_frames(reader)) as frames:
-                    async for kind, data in frames:
-                        if kind != b"f":
-                            raise WardenFailed
-                        files, is_last_large = await _read_batch(data, frames, pending)
-                        if not is_last_large:
-                            yield files
+            sending = _send_all(writer, _split_paths(pending))
+            async with run_meanwhile(sending), aclosing(read_frames(reader)) as frames:
+                async for kind, data in frames:
+                    if kind != b"f":
+                        raise WardenFailed
+                    files, is_last_large = await _read_batch(data, frames, pending)
+                    if not is_last_large:
+                        yield files
+                        continue
+                    async with aclosing(_read_parts(files[-1], frames)) as files[-1].content:
+                        yield files
+                        async for _ in files[-1].content:
                             continue
-                        async with aclosing(_read_parts(files[-1], frames)) as files[-1].content:
-                            yield files
-                            async for _ in files[-1].content:
-                                continue
-            finally:
-                sender.cancel()
-                await asyncio.gather(sender, return_exceptions=True)
         if pending:
             raise WardenFailed
 
@@ -167,18 +164,15 @@ class WardenTree:
         paths, after all changes from before it; a program that could write through a mapping of a file is one.
         Raises WardenWatchRefused, also later: the tree has too many folders for it, so the consumer has to scan.
         """
-        async with self._warden.request("watch", _WATCH_SECONDS, root=root) as (_, (reader, writer)):
-            asking = None if checks is None else asyncio.create_task(_send_checks(writer, checks))
-            try:
-                yield ChangedPaths(frozenset(), is_complete=True)
-                async for _, data in read_frames(reader, idle=None):
-                    with reply_errors():
-                        changes = _parse_changes(data)
-                    yield changes
-            finally:
-                if asking is not None:
-                    asking.cancel()
-                    await asyncio.gather(asking, return_exceptions=True)
+        async with (
+            self._warden.request("watch", _WATCH_SECONDS, root=root) as (_, (reader, writer)),
+            run_meanwhile(None if checks is None else _send_checks(writer, checks)),
+        ):
+            yield ChangedPaths(frozenset(), is_complete=True)
+            async for _, data in read_frames(reader, idle=None):
+                with reply_errors():
+                    changes = _parse_changes(data)
+                yield changes
 
 
 class _ScanParser:
@@ -256,7 +250,6 @@ def _encode_text(text: str) -> bytes:
 
 
 def _split_paths(paths: Iterable[str]) -> list[bytes]:
-    """Return frames of paths."""
     frames: list[bytes] = []
     batch: list[str] = []
     characters = 0

@@ -17,20 +17,6 @@ _BATCH_BYTES = 1024**2
 _Blob = tuple[str, bytes, bytes]  # path, mode and content
 
 
-async def write_changes(pack: PackWriter, editor: TreeEditor, changes: AsyncIterable[GitChange]) -> None:
-    """Make changes to a tree, with small files packed in a thread while the next ones are read.
-
-    Raises GitFailed for unfit changes.
-    """
-    writer = _ChangeWriter(pack, editor)
-    try:
-        async for change in changes:
-            await writer.add_change(change)
-        await writer.finish_batches()
-    finally:
-        await writer.close()
-
-
 def format_commit(tree: bytes, parent: str | None, message: str, author: str, time: datetime) -> bytes:
     """Return the content of a commit. The author is a name, or a name with an address in angle brackets."""
     identity = f"{_format_author(author)} {int(time.timestamp())} +0000"
@@ -39,7 +25,9 @@ def format_commit(tree: bytes, parent: str | None, message: str, author: str, ti
     return f"tree {tree.hex()}\n{parents}author {identity}\ncommitter {identity}\n\n{text}".encode(errors="replace")
 
 
-class _ChangeWriter:
+class ChangeWriter:
+    """Makes changes to a tree, with small files packed in a thread while the next ones are read."""
+
     def __init__(self, pack: PackWriter, editor: TreeEditor) -> None:
         self._pack = pack
         self._editor = editor
@@ -48,10 +36,20 @@ class _ChangeWriter:
         self._adding: asyncio.Task[Sequence[bytes]] | None = None
         self._added: Sequence[_Blob] = ()
 
-    async def add_change(self, change: GitChange) -> None:
+    async def write(self, changes: AsyncIterable[GitChange]) -> None:
+        """Make the changes. Raises GitFailed for unfit ones."""
+        try:
+            async for change in changes:
+                await self._add_change(change)
+            await self._finish_batches()
+        finally:
+            if self._adding is not None:  # a thread may write to the pack
+                await asyncio.wait([self._adding])
+
+    async def _add_change(self, change: GitChange) -> None:
         match change:
             case GitDeletion(path):
-                await self.finish_batches()
+                await self._finish_batches()
                 await self._editor.remove_entry(path)
             case GitLink(path, target):
                 if not is_git_path(path, is_link=True):
@@ -60,21 +58,16 @@ class _ChangeWriter:
                 if not is_git_path(path, is_link=False):
                     await self._add_file(change)
 
-    async def finish_batches(self) -> None:
+    async def _finish_batches(self) -> None:
         await self._start_batch()
         await self._finish_batch()
-
-    async def close(self) -> None:
-        """Wait for the thread that may write to the pack."""
-        if self._adding is not None:
-            await asyncio.wait([self._adding])
 
     async def _add_file(self, file: GitFile) -> None:
         split_path(file.path)
         mode, content = _EXECUTABLE_MODE if file.is_executable else _FILE_MODE, file.content
         if not isinstance(content, bytes):
             if file.size > _BATCH_BYTES:
-                await self.finish_batches()
+                await self._finish_batches()
                 await self._editor.put_entry(file.path, mode, await self._stream_blob(file, content))
                 return
             content = await _read_small(content)

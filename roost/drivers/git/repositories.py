@@ -15,7 +15,7 @@ from pathlib import Path
 from roost.core import log
 from roost.core.sanitize import sanitize_line
 from roost.drivers.git import scripts
-from roost.drivers.git.commit_writer import format_commit, write_changes
+from roost.drivers.git.commit_writer import ChangeWriter, format_commit
 from roost.drivers.git.contract import (
     MAIN,
     BadGitRequest,
@@ -119,7 +119,7 @@ class SandboxedRepositories(GitRepositories):
                     editor = TreeEditor(objects.read_tree)
                     if base is not None:
                         await editor.open_tree(await objects.find_tree(base))
-                    await write_changes(draft.pack, editor, changes)
+                    await ChangeWriter(draft.pack, editor).write(changes)
                 tree = await asyncio.to_thread(editor.write_trees, draft.pack.add_object)
                 if parent is not None and tree == parent_tree:
                     commit = parent

@@ -203,7 +203,6 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
         return self._cached_addresses
 
     async def _import_car(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:
-        """Import a CAR and pin its root."""
         boundary = ids.random_bytes(16).hex()  # random, so that content cannot contain it
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
         async with aclosing(car), aclosing(_multipart_form(car, boundary)) as body:
@@ -270,18 +269,13 @@ class _KuboSource(ContentSource):
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 for address in await self._resolve_peer(host):
-                    if await self._connect_to(address):
+                    try:
+                        await self._rpc.call("swarm/connect", idle=ANSWER_SECONDS, arg=address)
                         return
+                    except (NetworkRefused, SourceFailed) as failed:
+                        _log.info("network.peer_not_reached", host=address, reason=failed.message)
         except (Problem, TimeoutError) as error:
             _log.info("network.peer_not_reached", host=host, reason=str(error) or "too slow")
-
-    async def _connect_to(self, address: str) -> bool:
-        try:
-            await self._rpc.call("swarm/connect", idle=ANSWER_SECONDS, arg=address)
-        except (NetworkRefused, SourceFailed) as failed:
-            _log.info("network.peer_not_reached", host=address, reason=failed.message)
-            return False
-        return True
 
     async def _resolve_peer(self, host: str) -> Sequence[str]:
         """Return the peer's multiaddrs with admitted IP addresses instead of a name; empty for other protocols."""

@@ -61,19 +61,15 @@ class WorkerPool:
 
     async def _request(self, exchange: Callable[[SandboxProcess], Awaitable[T]]) -> T:
         worker = await self._take_idle() or await self._sandbox.start(self._program)
-        is_reusable = False
         try:
             result = await exchange(worker)
-            is_reusable = True
-        finally:
-            if is_reusable:
-                self._keep(worker)
-            else:
-                await worker.kill()
+        except BaseException:
+            await worker.kill()
+            raise
+        self._keep(worker)
         return result
 
     async def _take_idle(self) -> SandboxProcess | None:
-        """Return an idle worker that still runs, if there is one."""
         while self.idle:
             worker = self.idle.pop()
             if worker.is_alive():

@@ -135,7 +135,18 @@ class CaddyProxy(TlsProxy):
 
     async def apply_changes(self) -> None:
         async with self._turn:
-            await self._reload_changes()
+            seen = self._stat_files()
+            if seen != self._files_seen:
+                self._files_seen = seen
+                try:
+                    self._pair = self._load_pair()
+                except TlsProxyFailed as problem:
+                    _log.error("certificate.rejected", reason=problem.message)
+                else:
+                    self._is_stale = True
+            if self._is_stale:
+                self._is_stale = False
+                await self._reload()
 
     def _request_reload(self) -> None:
         self._is_stale = True
@@ -199,21 +210,6 @@ class CaddyProxy(TlsProxy):
             report = _log.warning if level == "warn" else _log.error
             report("caddy.reported", source=source, message=sanitize_line(str(entry.get("msg"))), **fields)
 
-    async def _reload_changes(self) -> None:
-        """Load the operator's files if they have changed, and give Caddy a configuration that has changed."""
-        seen = self._stat_files()
-        if seen != self._files_seen:
-            self._files_seen = seen
-            try:
-                self._pair = self._load_pair()
-            except TlsProxyFailed as problem:
-                _log.error("certificate.rejected", reason=problem.message)
-            else:
-                self._is_stale = True
-        if self._is_stale:
-            self._is_stale = False
-            await self._reload()
-
     async def _reload(self) -> None:
         """Replace the configuration; connections stay open. A refused one leaves the last one in force."""
         draft = f"{CONFIGURATION}.new"
@@ -267,7 +263,6 @@ def _refuse_password() -> str:
 
 
 async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
-    """Run a short command; return its exit code and its output."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
