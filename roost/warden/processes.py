@@ -66,7 +66,7 @@ class ChildProcess:
         await kill_tree(self.pid, self.mark)
         await self.ended
 
-    async def output(self, fd: int) -> AsyncGenerator[bytes, None]:
+    async def output(self, fd: int) -> AsyncGenerator[bytes]:
         """Yield output until the process ends, even if a background process keeps the pipe open."""
         left = 4 * READ_BYTES  # a pipe holds less, so this includes all output from before the end
         while left > 0:
@@ -111,11 +111,9 @@ class ProcessSpawner:
         """Start `argv` in `folder`, with stdout and stderr `split` or merged. Raises OSError and ValueError."""
         pipes = [os.pipe() for _ in range(3 if split else 2)]
         ours, theirs = [pipes[0][1], *(pipe[0] for pipe in pipes[1:])], [pipes[0][0], *(pipe[1] for pipe in pipes[1:])]
-        standard = [*theirs, theirs[-1]][:3]
+        actions = [(os.POSIX_SPAWN_DUP2, fd, index) for index, fd in enumerate([*theirs, theirs[-1]][:3])]
         try:
-            return self._start(
-                argv, env, folder, [(os.POSIX_SPAWN_DUP2, fd, index) for index, fd in enumerate(standard)], ours
-            )
+            return self._start(argv, env, folder, actions, ours)
         except BaseException:
             _close(ours)
             raise

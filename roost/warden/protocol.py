@@ -7,7 +7,7 @@ import struct
 
 from .event_loop import CoroutineTask
 from .light_imports import format_json, parse_json, socket, suppress
-from .streams import receive_chunk, send_all
+from .streams import CHUNK_BYTES, receive_chunk, send_all
 from .waiting import TaskLock, TimeLimit, wait_until_done
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-CHUNK_BYTES = 256 * 1024
 MAX_FRAME_BYTES = MAX_REQUEST_BYTES = 1 << 20
 HEADER = struct.Struct("!cI")
 DRAIN_SECONDS = 10.0

@@ -145,7 +145,7 @@ async def _send_file(
             await sender.send_content(chunk)
 
 
-async def _check_chunks(size: int, content: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+async def _check_chunks(size: int, content: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
     """Yield chunks as long as they have at most `size` bytes. Raises ValueError also if they have less."""
     sent = 0
     async for chunk in content:

@@ -120,7 +120,7 @@ class WardenClient:
         env: Mapping[str, str] | None = None,
         timeout: float = 60.0,  # noqa: ASYNC109 - enforced by the warden
         stdin: AsyncIterable[bytes] | None = None,
-    ) -> AsyncGenerator[AsyncIterator[ExecOutput], None]:
+    ) -> AsyncGenerator[AsyncIterator[ExecOutput]]:
         """Run as `exec`, but yield output as it comes, without a limit; leaving the context kills the command.
 
         Input is read as the command reads it; the end of `stdin` is the end of the command's input.
@@ -181,7 +181,7 @@ class WardenClient:
         """Return the last lines, oldest first."""
         return await self._warden.read_items(_parse_line, "logs", source=source, limit=limit)
 
-    async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine, None]:
+    async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine]:
         """Yield the last `last` lines and then new ones without a gap, until the consumer closes it.
 
         A consumer that falls too far behind gets WardenFailed.
@@ -196,7 +196,7 @@ class WardenClient:
     @asynccontextmanager
     async def _command(
         self, request: Json, stdin: AsyncIterable[bytes] | None, seconds: float
-    ) -> AsyncGenerator[AsyncGenerator[Frame, None], None]:
+    ) -> AsyncGenerator[AsyncGenerator[Frame]]:
         until = asyncio.get_running_loop().time() + seconds + _SPARE_SECONDS
         async with self._warden.request("exec", **request, stdin=stdin is not None) as (_, (reader, writer)):
             sending = None if stdin is None else send_frames(writer, b"i", stdin)
@@ -204,12 +204,12 @@ class WardenClient:
                 yield frames
 
 
-async def _split_chunks(data: bytes) -> AsyncGenerator[bytes, None]:
+async def _split_chunks(data: bytes) -> AsyncGenerator[bytes]:
     for start in range(0, len(data), CHUNK_BYTES):
         yield data[start : start + CHUNK_BYTES]
 
 
-async def _parse_output(frames: AsyncIterable[Frame]) -> AsyncGenerator[ExecOutput, None]:
+async def _parse_output(frames: AsyncIterable[Frame]) -> AsyncGenerator[ExecOutput]:
     async for kind, data in frames:
         if kind == b"x":
             end = _parse_exec_result(data)

@@ -78,7 +78,7 @@ class WardenFiles:
     @asynccontextmanager
     async def download(
         self, path: str, *, root: Root = "workspace", offset: int = 0, length: int | None = None
-    ) -> AsyncGenerator[tuple[FileStat, AsyncIterator[bytes]], None]:
+    ) -> AsyncGenerator[tuple[FileStat, AsyncIterator[bytes]]]:
         """Open a regular file of any size, and yield its status and at most `length` bytes from `offset`.
 
         A negative offset counts from the end.
@@ -134,7 +134,7 @@ class WardenFiles:
             return
 
 
-async def _read_content(reader: asyncio.StreamReader) -> AsyncGenerator[bytes, None]:
+async def _read_content(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
     async for kind, data in read_frames(reader):
         if kind == b"d":
             yield data

@@ -37,7 +37,7 @@ class AttachedTerminal:
         self._offset = offset
         self._reader, self._writer = stream
 
-    async def read_output(self) -> AsyncGenerator[TerminalOutput, None]:
+    async def read_output(self) -> AsyncGenerator[TerminalOutput]:
         """Yield output until the program ends. Raises WardenTerminalTaken if another client connects."""
         async for kind, data in read_frames(self._reader, idle=None, last=True):
             if kind == b"x":
@@ -72,7 +72,7 @@ class WardenTerminals:
     @asynccontextmanager
     async def open(
         self, argv: Sequence[str], *, env: Mapping[str, str], size: TerminalSize, grace_seconds: float
-    ) -> AsyncGenerator[AttachedTerminal, None]:
+    ) -> AsyncGenerator[AttachedTerminal]:
         """Start a program in the workspace on a new terminal. Raises ExecRefused and WardenBusy.
 
         When the context is left, all its processes are killed after `grace_seconds`, unless a client connects again.
@@ -82,7 +82,7 @@ class WardenTerminals:
             yield terminal
 
     @asynccontextmanager
-    async def attach(self, session: str, *, after: int, size: TerminalSize) -> AsyncGenerator[AttachedTerminal, None]:
+    async def attach(self, session: str, *, after: int, size: TerminalSize) -> AsyncGenerator[AttachedTerminal]:
         """Connect to a terminal that runs, displace its client, and repeat its output from an offset.
 
         If the output from there is not kept any more, the first output has a later offset. Raises
@@ -94,7 +94,7 @@ class WardenTerminals:
     @asynccontextmanager
     async def _connect(
         self, operation: str, request: Mapping[str, object], size: TerminalSize
-    ) -> AsyncGenerator[AttachedTerminal, None]:
+    ) -> AsyncGenerator[AttachedTerminal]:
         async with self._warden.request(operation, **request, columns=size.columns, rows=size.rows) as (reply, stream):
             with reply_errors():
                 session, offset = str(reply["session"]), int(reply["offset"])

@@ -93,7 +93,7 @@ class WardenTree:
     def __init__(self, warden: WardenConnector) -> None:
         self._warden = warden
 
-    async def scan(self, root: Root = "workspace") -> AsyncGenerator[Sequence[ScanEntry], None]:
+    async def scan(self, root: Root = "workspace") -> AsyncGenerator[Sequence[ScanEntry]]:
         """Yield all entries below a root in batches: depth first, a folder before its entries, names in byte order.
 
         Entries that are deleted or replaced during the walk may be missing. Links are not followed.
@@ -107,9 +107,7 @@ class WardenTree:
                     entries = parser.parse_batch(data)
                 yield entries
 
-    async def read_files(
-        self, paths: Iterable[str], root: Root = "workspace"
-    ) -> AsyncGenerator[Sequence[FileReading], None]:
+    async def read_files(self, paths: Iterable[str], root: Root = "workspace") -> AsyncGenerator[Sequence[FileReading]]:
         """Yield files in the order of their paths, in batches, over one connection. No link is followed.
 
         Only the last file of a batch may be large: read it before the next batch is taken; the rest of it is skipped.
@@ -157,7 +155,7 @@ class WardenTree:
 
     async def watch(
         self, root: Root = "workspace", checks: AsyncIterable[object] | None = None
-    ) -> AsyncGenerator[ChangedPaths, None]:
+    ) -> AsyncGenerator[ChangedPaths]:
         """Yield changes about 0.1 s after they happen, until the consumer closes it.
 
         The first item has no paths: from then on no change is missed. Each item of `checks` is answered by one without
@@ -274,7 +272,7 @@ async def _send_checks(writer: asyncio.StreamWriter, checks: AsyncIterable[objec
 
 
 async def _read_batch(
-    data: bytes, frames: AsyncGenerator[Frame, None], paths: deque[str]
+    data: bytes, frames: AsyncGenerator[Frame], paths: deque[str]
 ) -> tuple[Sequence[FileReading], bool]:
     """Return the files of a frame of rows, and whether the content of the last one follows in frames of its own."""
     with reply_errors():
@@ -304,7 +302,7 @@ def _parse_file(path: str, row: Any) -> FileReading:
     return FileReading(path, None, size, mode & 0o7777, Stamp(mtime, ctime, inode), is_changed=row[6] is not False)
 
 
-async def _read_parts(file: FileReading, frames: AsyncGenerator[Frame, None]) -> AsyncGenerator[bytes, None]:
+async def _read_parts(file: FileReading, frames: AsyncGenerator[Frame]) -> AsyncGenerator[bytes]:
     remaining = file.size
     while True:
         kind, data = await _next_frame(frames, b"de")
@@ -317,7 +315,7 @@ async def _read_parts(file: FileReading, frames: AsyncGenerator[Frame, None]) ->
         yield data
 
 
-async def _next_frame(frames: AsyncGenerator[Frame, None], kinds: bytes) -> Frame:
+async def _next_frame(frames: AsyncGenerator[Frame], kinds: bytes) -> Frame:
     async for kind, data in frames:
         if kind in kinds:
             return kind, data

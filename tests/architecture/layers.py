@@ -130,7 +130,6 @@ SHARED_BY_DRIVERS: Mapping[str, str] = {
     "roost.drivers.blob.drafts": "files of this machine that become objects, the same under every store",
     "roost.drivers.embedding.similarity": "the exact search in vectors, the same under every model",
     "roost.drivers.sandbox.worker_pool": "workers of programs in sandboxes, the same for every program",
-    "roost.drivers.sandbox.packages": "folders of installed packages, for those programs",
     "roost.drivers.sandbox.forked_requests": "the loop of those that answer each request in a process of its own",
     "roost.drivers.git.remote_contract": "the contract of repositories that tenants name by URL",
     "roost.drivers.model.chat": "the request and answer types that the contract speaks in",

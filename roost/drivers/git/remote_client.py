@@ -153,7 +153,6 @@ async def _read_limited(response: httpx2.Response, limit: int) -> AsyncGenerator
 
 
 async def _next_section(packets: PacketReader) -> bytes | None:
-    """Return the name of the next section, None at the end."""
     packet = await packets.read()
     if isinstance(packet, bytes):
         if packet.startswith(b"ERR "):

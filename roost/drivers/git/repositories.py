@@ -15,7 +15,7 @@ from pathlib import Path
 from roost.core import log
 from roost.core.sanitize import sanitize_line
 from roost.drivers.git import scripts
-from roost.drivers.git.commit_writer import ChangeWriter, format_commit
+from roost.drivers.git.commit_writer import ChangeWriter, ObjectReader, TreeEditor, format_commit
 from roost.drivers.git.contract import (
     MAIN,
     BadGitRequest,
@@ -48,7 +48,6 @@ from roost.drivers.git.runner import (
     send_input,
 )
 from roost.drivers.git.scripts import PENDING, GitScript
-from roost.drivers.git.tree_editor import ObjectReader, TreeEditor
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox
 
 _PROTOCOL = re.compile(r"[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?(:[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?)*")

@@ -33,9 +33,7 @@ _KEPT_REFS = f"{INTERNAL_REFS}/kept"
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 _end = 'echo "exit {status}" >&3; exit'.format
-_check_commit = (
-    f'git cat-file -e "$1^{{commit}}" 2>/dev/null || {{ {_end(status=UNKNOWN_COMMIT)}; }}\n'  # the first argument
-)
+_check_commit = f'git cat-file -e "$1^{{commit}}" 2>/dev/null || {{ {_end(status=UNKNOWN_COMMIT)}; }}\n'
 _check_push = f"git rev-parse -q --verify {PENDING} >/dev/null && {{ {_end(status=PUSH_UNFINISHED)}; }}\n"
 # Every commit and push adds a pack; merging them by size keeps their number logarithmic. It also adds deltas.
 REPACK = f"set -- objects/pack/*.pack; [ $# -le {MAX_PACKS} ] || git repack -q -d --geometric=2 || true"

@@ -180,7 +180,7 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
             raise
         return True
 
-    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes, None]]) -> None:
+    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes]]) -> None:
         try:
             async with asyncio.timeout(MAX_ANNOUNCE_SECONDS):
                 if not await self.has(cid):
@@ -202,7 +202,7 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
             self._addresses_expire_at = clock.monotonic_seconds() + _CACHE_SECONDS
         return self._cached_addresses
 
-    async def _import_car(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:
+    async def _import_car(self, cid: str, car: AsyncGenerator[bytes]) -> None:
         boundary = ids.random_bytes(16).hex()  # random, so that content cannot contain it
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
         async with aclosing(car), aclosing(_multipart_form(car, boundary)) as body:
@@ -249,7 +249,7 @@ class _KuboSource(ContentSource):
         self._hosts = hosts[:_MAX_PEERS]
         self._idle = idle
 
-    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+    async def car(self, cid: str) -> AsyncGenerator[bytes]:
         await asyncio.gather(*map(self._connect, self._hosts))
         began = False
         try:

@@ -64,6 +64,7 @@ class CaddyProxy(TlsProxy):
     def __init__(self, program: Path, folder: Path, options: TlsOptions, listeners: TlsListeners) -> None:
         """`folder` gets the configuration, the sockets and the certificates, and mode 0700."""
         self._program, self._folder = program, folder
+        self._environment = {name: str(folder) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
         self._options, self._listeners = options, listeners
         self._failures = CertificateFailures()
         self._dropped: dict[str, None] = {}
@@ -174,7 +175,7 @@ class CaddyProxy(TlsProxy):
             "--config",
             CONFIGURATION,
             cwd=self._folder,
-            env=self._environment(),
+            env=self._environment,
             pass_fds=self._listeners.descriptors(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -215,7 +216,7 @@ class CaddyProxy(TlsProxy):
         draft = f"{CONFIGURATION}.new"
         self._write_configuration(draft)
         command = [str(self._program), "reload", "--config", draft, "--address", f"unix/{ADMIN_SOCKET}", "--force"]
-        code, output = await _run(command, self._folder, self._environment())
+        code, output = await _run(command, self._folder, self._environment)
         if code:
             self._is_stale = True  # for the next run: Caddy may be restarting
             _log.error("configuration.rejected", reason=sanitize_line(output)[-500:])
@@ -244,10 +245,6 @@ class CaddyProxy(TlsProxy):
             return CertificatePair(certificate.read_text(), Sensitive(key.read_text()))
         except (OSError, ValueError) as error:
             raise TlsProxyFailed(f"{certificate} with the key {key} cannot be used: {error}") from None
-
-    def _environment(self) -> Mapping[str, str]:
-        folder = str(self._folder)
-        return {"HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder}
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:

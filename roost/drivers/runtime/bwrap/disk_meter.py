@@ -106,9 +106,8 @@ class _OpenFolder:
 
 def _open_readable(handle: int) -> int:
     path, flags = f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    if not os.access(
-        path, os.R_OK | os.X_OK, effective_ids=True
-    ):  # files could be hidden in a folder without permissions
+    # Files could be hidden in a folder without permissions.
+    if not os.access(path, os.R_OK | os.X_OK, effective_ids=True):
         Path(path).chmod(stat.S_IMODE(os.fstat(handle).st_mode) | stat.S_IRUSR | stat.S_IXUSR)
     return os.open(path, flags)
 

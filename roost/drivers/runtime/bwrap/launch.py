@@ -31,12 +31,17 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # of all runtimes of this pr
 
 @dataclass
 class LaunchedBwrap:
-    """A launched bwrap; `errors` is the file for its and the warden's standard error, up to 64 KiB."""
+    """A launched bwrap; `errors` is the file for its and the warden's standard error, up to 64 KiB.
+
+    uid: the user of the container, None if it is ours; then its limits are still to be set.
+    """
 
     monitor: int
     info: socket.socket
     block: int
     errors: int
+    uid: int | None
+    limits: ContainerLimits
 
     async def wait_for_child_pid(self) -> int:
         """Return the pid of the container's pid 1 once it exists. Raises RuntimeFailed with the last error of bwrap."""
@@ -107,7 +112,7 @@ def launch_bwrap(
         )
         _children[monitor.pid] = monitor
         on_error.pop_all()
-    return LaunchedBwrap(monitor.pid, info, block, errors)
+    return LaunchedBwrap(monitor.pid, info, block, errors, uid, limits)
 
 
 def reap_monitors() -> None:

@@ -29,6 +29,7 @@ from roost.warden_client.client import WardenClient
 _TIMEOUT_SECONDS = 10.0
 _PROBE = "probe-"
 _NOT_JOINED = "the container did not join its group"
+_NOT_AS_ROOT = "agents share the server's user; run as root, it gives each its own"
 _AS_ROOT = (
     "the server runs as root, to give each agent its own user; started as another user with a new data folder, it "
     "needs no root, but agents share that user"
@@ -121,12 +122,11 @@ def machine_advice(tools: Path, root: Path = Path("/")) -> str:
 def _isolation(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
     host = {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES}
     shared = [name for name in _NAMESPACES if facts["namespaces"][name] == host[name]]
+    names = ", ".join(shared)
     capabilities, interfaces = facts["capabilities"], facts["interfaces"]
     unprivileged = capabilities == 0 and facts["no_new_privileges"]
     return [
-        _enforcement(
-            "namespaces", not shared, "not shared with the host", f"shared with the host: {', '.join(shared)}"
-        ),
+        _enforcement("namespaces", not shared, "not shared with the host", f"shared with the host: {names}"),
         _enforcement("network", interfaces == ["lo"], "only its own loopback", f"it sees {interfaces}"),
         _enforcement("capabilities", unprivileged, "none, and no way to gain any", f"it has {capabilities:x}"),
         _enforcement("seccomp", facts["filtered"], "denied calls were tested", "no filter"),
@@ -180,23 +180,15 @@ def _cpu_priority(nice: int) -> Enforcement:
     if problem is None:
         return Enforcement("cpu-priority", True, f"weights {cgroup.SERVER_WEIGHT}:1 for the server and all its agents")
     if has_autogroup_only():
-        problem += (
-            f"; agents have the nice value {nice}, which acts only within their sessions while "
-            "kernel.sched_autogroup_enabled is 1"
-        )
-        return Enforcement("cpu-priority", False, problem)
+        only = "acts only within their sessions while kernel.sched_autogroup_enabled is 1"
+        return Enforcement("cpu-priority", False, f"{problem}; agents have the nice value {nice}, which {only}")
     return _enforcement("cpu-priority", nice > 0, f"agents have the nice value {nice}; no weights: {problem}", problem)
 
 
 def _users() -> Sequence[Enforcement]:
     root = os.geteuid() == 0
     return [
-        _enforcement(
-            "own-uid",
-            root,
-            "one host user for each agent",
-            "agents share the server's user; run as root, it gives each its own",
-        ),
+        _enforcement("own-uid", root, "one host user for each agent", _NOT_AS_ROOT),
         _enforcement("rootless", not root, "neither server nor containers are root", _AS_ROOT),
     ]
 

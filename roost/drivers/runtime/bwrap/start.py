@@ -21,7 +21,7 @@ from roost.core.machine.process_priority import ProcessPriority
 from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id
-from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, EngineVersion, RuntimeFailed, Stream
+from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed, Stream
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import ContainerNotRunning
 
@@ -75,7 +75,7 @@ class ContainerStarter:
         launched = await launch_in_thread(self._thread, partial(self._launch, spec, uid))
         try:
             group = self.group_name(spec.agent_id)
-            warden, monitor = await confine_container(launched, group, uid, spec.limits, container_priority())
+            warden, monitor = await confine_container(launched, group, container_priority())
             record = ContainerRecord(
                 spec.agent_id,
                 boot_id(),
@@ -161,22 +161,22 @@ def has_autogroup_only() -> bool:
 
 
 async def confine_container(
-    launched: launch.LaunchedBwrap, group: str, uid: int | None, limits: ContainerLimits, priority: ProcessPriority
+    launched: launch.LaunchedBwrap, group: str, priority: ProcessPriority
 ) -> tuple[HostProcess, HostProcess]:
     """Apply group, limits and priority to a launched container; return pid 1 and monitor. Raises RuntimeFailed."""
     child, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
     if child is None or monitor is None:
         raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
     await asyncio.to_thread(get_controllers().move_processes, group, (monitor.pid, child.pid))
-    if uid is None:
-        launch.set_limits(child.pid, limits)
+    if launched.uid is None:
+        launch.set_limits(child.pid, launched.limits)
     for process in (child, monitor):
         process_priority.set_priority(process.pid, priority)
     return child, monitor
 
 
 @asynccontextmanager
-async def _prepared_network(pid: int | None) -> AsyncGenerator[None, None]:
+async def _prepared_network(pid: int | None) -> AsyncGenerator[None]:
     """Prepare the network of a container while it starts; the warden retries to bind the low ports meanwhile.
 
     A failure only cuts off programs that ignore the proxy variables; `probe` reports it.
