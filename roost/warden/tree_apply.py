@@ -35,17 +35,14 @@ class StagedChanges:
     """Changes of a tree; files and links wait in its staging folder until `commit` puts everything in place."""
 
     def __init__(self, root: str) -> None:
-        self._root, self._tree = root, _WritableTree(root)
+        self._root, self._tree, self._staging = root, _WritableTree(root), -1
         try:
             self._staging = _open_staging(self._tree.enter([]), self._tree.modes)
             self._tree.record_modes(self._staging)
-        except BaseException:
-            self._tree.close()
-            raise
-        try:
             self._new = _make_distant_folder(self._staging)
         except BaseException:
-            os.close(self._staging)
+            if self._staging >= 0:
+                os.close(self._staging)
             self._tree.close()
             raise
         self._expected: list[tuple[Parts, Any]] = []

@@ -107,10 +107,8 @@ class WardenFiles:
         `content`; WardenRequestUnknown for `expected` in containers that run since before an update of the server.
         """
         operation, condition = ("upload", {}) if expected is None else ("replace", {"expected": expected})
-        async with self._warden.request(operation, path=path, root=root, mode=mode, **condition) as (
-            _,
-            (reader, writer),
-        ):
+        request = {"path": path, "root": root, "mode": mode, **condition}
+        async with self._warden.request(operation, **request) as (_, (reader, writer)):
             end = await send_and_receive(send_frames(writer, b"d", content), _read_end(reader), TREE_SECONDS)
             with reply_errors():
                 return int(end["size"])

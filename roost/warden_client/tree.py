@@ -116,7 +116,7 @@ class WardenTree:
         """
         pending = deque(paths)
         async with self._warden.request("read_files", root=root) as (_, (reader, writer)):
-            sending = _send_all(writer, _split_paths(pending))
+            sending = _send_paths(writer, tuple(pending))  # a copy, because `pending` becomes shorter meanwhile
             async with run_meanwhile(sending), aclosing(read_frames(reader)) as frames:
                 async for kind, data in frames:
                     if kind != b"f":
@@ -247,22 +247,18 @@ def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _split_paths(paths: Iterable[str]) -> list[bytes]:
-    frames: list[bytes] = []
+async def _send_paths(writer: asyncio.StreamWriter, paths: Iterable[str]) -> None:
+    """Send paths in frames, and an empty one for their end."""
     batch: list[str] = []
     characters = 0
     for path in paths:
         batch.append(path if len(path) <= MAX_PATH_CHARACTERS else "")  # the warden refuses both
         characters += len(batch[-1]) + 4
         if characters > MAX_BATCH_CHARACTERS // 2:
-            frames.append(json.dumps(batch).encode())
+            await send_frame(writer, b"d", json.dumps(batch).encode())
             batch, characters = [], 0
-    return [*frames, json.dumps(batch).encode()] if batch else frames
-
-
-async def _send_all(writer: asyncio.StreamWriter, frames: Iterable[bytes]) -> None:
-    for frame in frames:
-        await send_frame(writer, b"d", frame)
+    if batch:
+        await send_frame(writer, b"d", json.dumps(batch).encode())
     await send_frame(writer, b"d")
 
 
