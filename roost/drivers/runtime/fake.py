@@ -226,8 +226,9 @@ def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> 
 
 async def _end(process: HostProcess, grace: float) -> None:
     """Stop a warden and its descendants; it adopts every orphan, so its tree is complete while it lives."""
-    process.kill(signal.SIGTERM)
-    if not (grace and await process.wait_until_gone(grace)):  # without grace nothing comes between the signals
+    if grace > 0:
+        process.kill(signal.SIGTERM)
+    if grace <= 0 or not await process.wait_until_gone(grace):
         process.kill(signal.SIGSTOP)  # so that it starts nothing while its tree is killed
         while tree := _tree(process.pid) - {process.pid}:
             for pid in tree:
