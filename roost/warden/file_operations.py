@@ -139,7 +139,6 @@ class FileOperations:
 
 
 async def _send_file(fd: int, connection: Connection, limit: int) -> None:
-    """Send at most `limit` bytes from the position of a file."""
     while data := await run_in_thread(os.read, fd, min(limit, CHUNK_BYTES)):
         await connection.send_frame(b"d", data)
         limit -= len(data)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .terminal import TerminalOperations
     from .tree_operations import TreeOperations
 
+# Fewer streams than connections, so that other requests are answered while all streams are in use.
 MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_SUPERVISED, MAX_RELAYED = 512, 384, 64, 64, 512
 REQUEST_SECONDS, STOP_SECONDS, DRAIN_SECONDS, CHECK_SECONDS = 10.0, 3.0, 5.0, 1.0
 TIMEOUT_EXIT_CODE = 124

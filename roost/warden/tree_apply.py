@@ -353,7 +353,6 @@ def _first_names(folder: int) -> list[str]:
 
 
 def _move_folder(parent: int, name: str, target: int) -> None:
-    """Move a folder into another one under a new name."""
     _allow_access(parent, name)  # a folder that cannot be written cannot get another parent
     os.rename(name, os.urandom(8).hex(), src_dir_fd=parent, dst_dir_fd=target)
 

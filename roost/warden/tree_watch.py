@@ -129,7 +129,6 @@ class TreeWatch:
             raise RequestRefused("watchRefused", "the root cannot be read")
 
     def _watch_folder(self, folder: int, path: str) -> list[str]:
-        """Watch an open folder, and return the paths of those in it."""
         source = f"/proc/self/fd/{folder}".encode()
         watch = _check(_libc.inotify_add_watch(self.fd, source, CHANGES | IN_ONLYDIR | IN_EXCL_UNLINK))
         self._paths[watch] = path

@@ -60,7 +60,7 @@ class WardenConnector:
         try:
             yield reply, stream
         finally:
-            stream[1].transport.abort()
+            stream[1].transport.abort()  # a close would first send what is left to a warden that may not read it
 
     async def send_request(self, op: str, request: Json, seconds: float) -> tuple[Json, Stream]:
         line = json.dumps({"op": op, **request}).encode() + b"\n"

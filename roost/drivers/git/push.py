@@ -171,6 +171,7 @@ class PushConversation(PushOutput):
         update = self._update
         if update is None:
             raise GitFailed("Git updates a reference without having asked")
+        # Before the hook looks at `main`, so that no commit comes between its look and the record of the push.
         await self._lock.acquire()
         self._holds_lock = True
         try:

@@ -288,7 +288,6 @@ class _KuboSource(ContentSource):
 
 
 async def _multipart_form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[bytes]:
-    """Wrap a CAR as the only file of a multipart form."""
     head = 'Content-Disposition: form-data; name="file"; filename="a.car"\r\nContent-Type: application/octet-stream'
     yield f"--{boundary}\r\n{head}\r\n\r\n".encode()
     async for piece in car:

@@ -197,7 +197,6 @@ class FakeRuntime(Runtime):
         return {path: str(written) for path, written in paths.items()}
 
     def _load_record(self, agent_id: str) -> ContainerRecord | None:
-        """Return the record of a running container."""
         found = load_record(self._paths.record(agent_id))
         if found is None:
             return None

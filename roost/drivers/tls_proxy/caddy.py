@@ -186,7 +186,6 @@ class CaddyProxy(TlsProxy):
         return self._process
 
     async def _read_log(self, process: asyncio.subprocess.Process) -> None:
-        """Read the log until its end, line by line."""
         assert process.stderr is not None
         while True:
             try:

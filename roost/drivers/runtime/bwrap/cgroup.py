@@ -304,7 +304,6 @@ def _without_leaf(base: Path) -> Path:
 
 
 def _control_group_advice() -> str:
-    """Return how to let the server create control groups."""
     if os.geteuid() == 0:
         return "this container or service may not create groups"
     return "run the server with systemd-run --user --scope -p Delegate=yes, as a service with Delegate=yes, or as root"
