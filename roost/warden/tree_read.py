@@ -237,7 +237,9 @@ class FileBatch:
     def add_file(self, stack: FolderStack, path: str) -> None:
         """Add the row of a file: size, mode, stamp, length of the content and whether it changed, or an error."""
         try:
-            fd = _open_file(stack, path)
+            *parents, name = split_plain_path(path)
+            opened = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=stack.enter(parents))
+            fd = reopen_file(opened, os.O_RDONLY, stat.S_ISREG)
         except (RequestRefused, OSError) as problem:
             self.rows.append([error_code(problem)])
             return
@@ -268,11 +270,6 @@ def read_batch(root: str, paths: list[str], buffer: memoryview) -> FileBatch:
     finally:
         stack.close()
     return batch
-
-
-def _open_file(stack: FolderStack, path: str) -> int:
-    *parents, name = split_plain_path(path)
-    return reopen_file(os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=stack.enter(parents)), os.O_RDONLY, stat.S_ISREG)
 
 
 def _version(info: os.stat_result) -> tuple[int, int, int]:

@@ -40,11 +40,7 @@ STAGING_NAME = ".roost-staging"
 _ENTRIES, _WATCH_SECONDS = 1_000_000, 60.0
 _Row = tuple[int, str, int, int, int, int, int]  # depth, name, mode, size and stamp
 EntryKind = Literal["file", "folder", "link", "other"]
-_KINDS: dict[int, EntryKind] = {
-    stat.S_IFREG: "file",
-    stat.S_IFDIR: "folder",
-    stat.S_IFLNK: "link",
-}
+_KINDS: dict[int, EntryKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 
 
 class ScanEntry(NamedTuple):

@@ -102,12 +102,7 @@ class PushConversation(PushOutput):
     """
 
     def __init__(
-        self,
-        stream: Stream,
-        handler: PushHandler,
-        lock: asyncio.Lock,
-        runner: GitRunner,
-        agent_id: str,
+        self, stream: Stream, handler: PushHandler, lock: asyncio.Lock, runner: GitRunner, agent_id: str
     ) -> None:
         self._reader, self._writer = stream
         self._handler = handler

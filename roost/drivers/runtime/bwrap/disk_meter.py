@@ -7,7 +7,7 @@ So each folder is opened by its descriptor, never by a path or through a link, a
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def measure_folder(folder: Path, pause_factor: float) -> DiskUsage:
     is_complete = True
     counted: set[int] = set()  # files with several names
     walk: list[_OpenFolder] = []
-    pause = _pauser(pause_factor)
+    began = clock.monotonic_seconds()
     try:
         with suppress(FileNotFoundError):
             walk.append(_OpenFolder(str(folder), None))
@@ -67,7 +67,9 @@ def measure_folder(folder: Path, pause_factor: float) -> DiskUsage:
             entries += 1
             if entries > _MAX_ENTRIES:
                 return DiskUsage(size, is_complete=False)
-            pause(entries)
+            if pause_factor and entries % _ENTRIES_PER_PAUSE == 0:
+                time.sleep((clock.monotonic_seconds() - began) * pause_factor)
+                began = clock.monotonic_seconds()
             try:
                 found = entry.stat(follow_symlinks=False)
                 is_folder = stat.S_ISDIR(found.st_mode)
@@ -93,7 +95,11 @@ class _OpenFolder:
     def __init__(self, name: str, parent: int | None) -> None:
         handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
-            self.fd = _open_readable(handle)
+            path = f"/proc/self/fd/{handle}"
+            # Files could be hidden in a folder without permissions.
+            if not os.access(path, os.R_OK | os.X_OK, effective_ids=True):
+                Path(path).chmod(stat.S_IMODE(os.fstat(handle).st_mode) | stat.S_IRUSR | stat.S_IXUSR)
+            self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         finally:
             os.close(handle)
         self._scan = os.scandir(self.fd)
@@ -102,26 +108,6 @@ class _OpenFolder:
     def close(self) -> None:
         self._scan.close()
         os.close(self.fd)
-
-
-def _open_readable(handle: int) -> int:
-    path, flags = f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    # Files could be hidden in a folder without permissions.
-    if not os.access(path, os.R_OK | os.X_OK, effective_ids=True):
-        Path(path).chmod(stat.S_IMODE(os.fstat(handle).st_mode) | stat.S_IRUSR | stat.S_IXUSR)
-    return os.open(path, flags)
-
-
-def _pauser(factor: float) -> Callable[[int], None]:
-    began = clock.monotonic_seconds()
-
-    def pause(entries: int) -> None:
-        nonlocal began
-        if factor and entries % _ENTRIES_PER_PAUSE == 0:
-            time.sleep((clock.monotonic_seconds() - began) * factor)
-            began = clock.monotonic_seconds()
-
-    return pause
 
 
 def _written_by(pid: int) -> int:

@@ -75,7 +75,9 @@ class ContainerStarter:
         launched = await launch_in_thread(self._thread, partial(self._launch, spec, uid))
         try:
             group = self.group_name(spec.agent_id)
-            warden, monitor = await confine_container(launched, group, container_priority())
+            nice = _NICE_WITHOUT_WEIGHTS if get_controllers().weights_problem else 0
+            priority = ProcessPriority(nice, 7, _AGENT_OOM_SCORE)  # of the warden, which starts programs below it
+            warden, monitor = await confine_container(launched, group, priority)
             record = ContainerRecord(
                 spec.agent_id,
                 boot_id(),
@@ -147,12 +149,6 @@ async def launch_in_thread(thread: Executor, launch_one: Callable[[], launch.Lau
         if not launching.exception():
             launching.result().close()
         raise
-
-
-def container_priority() -> ProcessPriority:
-    """Return the priority of a container's warden, which starts programs nine levels below it."""
-    nice = _NICE_WITHOUT_WEIGHTS if get_controllers().weights_problem else 0
-    return ProcessPriority(nice, 7, _AGENT_OOM_SCORE)
 
 
 def has_autogroup_only() -> bool:
