@@ -88,9 +88,9 @@ class TreeEditor:
 
 
 class ObjectReader(AsyncExitStack):
-    """Reader of commits and trees of one repository through one `git cat-file --batch`, verified by their ids.
+    """Reader of commits and trees of one repository, verified by their ids.
 
-    The command starts when the first object is read.
+    All come from one `git cat-file --batch` (git-cat-file(1)), which starts when the first object is read.
     """
 
     def __init__(self, runner: GitRunner, agent_id: str) -> None:
