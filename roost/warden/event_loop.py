@@ -88,13 +88,14 @@ class Future(Generic[T]):
 
 
 class CoroutineTask(Future[T]):
-    """Coroutine that the event loop runs."""
+    """Coroutine that the event loop runs from now on; its result or error is awaited somewhere."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         super().__init__()
         self._coroutine = coroutine
         self._waits_for: Future[Any] | None = None
         self._interrupts: list[BaseException] = []
+        EventLoop.running.tasks.add(self)
         EventLoop.running.call_soon(self._step)
 
     def cancel(self) -> None:
@@ -159,14 +160,14 @@ class EventLoop:
         self._wake_fd, self._waker_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._closed = False
         self._waker_lock = allocate_lock()  # a thread may finish its call after the end of the loop
-        self.watch(self._wake_fd, READ, self._drain_wake_fd)
+        self.watch(self._wake_fd, READ, lambda: os.read(self._wake_fd, 4096))
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, then cancel the other tasks and wait for them."""
         EventLoop.running = self
         wakeup_fd = signal.set_wakeup_fd(self._waker_fd, warn_on_full_buffer=False)
         try:
-            task = self.create_task(main)
+            task = CoroutineTask(main)
             while not task.done():
                 self._run_once()
             for other in [*self.tasks]:
@@ -181,18 +182,6 @@ class EventLoop:
                 self._epoll.close()
                 os.close(self._wake_fd)
                 os.close(self._waker_fd)
-
-    def create_task(self, coroutine: Coroutine[Any, Any, T]) -> CoroutineTask[T]:
-        """Start a task whose result or error is awaited somewhere."""
-        task = CoroutineTask(coroutine)
-        self.tasks.add(task)
-        return task
-
-    def create_background_task(self, coroutine: Coroutine[Any, Any, T]) -> CoroutineTask[T]:
-        """Start a task whose error is reported."""
-        task = self.create_task(coroutine)
-        task.add_done_callback(self._report_failure)
-        return task
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> None:
         """Call a function in the next round of the loop."""
@@ -266,10 +255,3 @@ class EventLoop:
             callback(*args)
         except Exception as error:  # noqa: BLE001 - pid 1 lives on
             self.report_error(error)
-
-    def _report_failure(self, task: Future[Any]) -> None:
-        if (error := task.exception()) and not isinstance(error, CancelledError):
-            self.report_error(error)
-
-    def _drain_wake_fd(self) -> None:
-        os.read(self._wake_fd, 4096)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_LINKS, MAX_DEPTH, MAX_ENTRIES = 40, 256, 10_000
+MAX_FOLDER_ENTRIES = 100_000
 SETTLED_NS = 20_000_000  # longer than a tick of the kernel's clock
 
 Entry = list[str | int | float]
@@ -75,13 +76,26 @@ def list_entries(root: str, path: str) -> list[Entry]:
         with os.scandir(fd) as listing:
             for entry in islice(listing, MAX_ENTRIES):
                 with suppress(FileNotFoundError):
-                    info = entry.stat(follow_symlinks=False)
-                    rows.append(
-                        [entry.name, entry_kind(info.st_mode), info.st_size, info.st_mode & 0o7777, info.st_mtime]
-                    )
+                    rows.append(describe_entry(entry.name, entry.stat(follow_symlinks=False)))
     finally:
         os.close(fd)
     return sorted(rows)
+
+
+def describe_entry(name: str, info: os.stat_result) -> Entry:
+    """Return an entry as the protocol has it: name, kind, size, mode and time."""
+    kind = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}.get(stat.S_IFMT(info.st_mode), "other")
+    return [name, kind, info.st_size, stat.S_IMODE(info.st_mode), info.st_mtime]
+
+
+def sorted_names(folder: int) -> list[str]:
+    """Return the names in a folder in the order of their bytes. Raises RequestRefused and OSError."""
+    with os.scandir(folder) as listing:
+        names = [entry.name for entry in islice(listing, MAX_FOLDER_ENTRIES + 1)]
+    if len(names) > MAX_FOLDER_ENTRIES:
+        raise RequestRefused("tooMany", f"a folder has more than {MAX_FOLDER_ENTRIES} entries")
+    names.sort(key=None if "".join(names).isascii() else os.fsencode)
+    return names
 
 
 def file_stamp(info: os.stat_result, settled: int) -> Stamp:
@@ -208,9 +222,3 @@ def reopen_file(fd: int, flags: int, is_kind: Callable[[int], bool]) -> int:
         return os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK)
     finally:
         os.close(fd)
-
-
-def entry_kind(mode: int) -> str:
-    """Return the protocol's name of a kind of file."""
-    names = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
-    return names.get(stat.S_IFMT(mode), "other")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import struct
 
+from .event_loop import CoroutineTask
 from .light_imports import format_json, parse_json, socket, suppress
-from .sockets import receive_chunk, send_all
-from .waiting import TaskLock, TimeLimit, create_task, wait_until_done
+from .streams import CHUNK_BYTES, receive_chunk, send_all
+from .waiting import TaskLock, TimeLimit, wait_until_done
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-CHUNK_BYTES = 256 * 1024
 MAX_FRAME_BYTES = MAX_REQUEST_BYTES = 1 << 20
 HEADER = struct.Struct("!cI")
 DRAIN_SECONDS = 10.0
@@ -107,7 +107,7 @@ class Connection:
 
     async def serve_until_disconnect(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine until it ends, or the client disconnects or sends more. Raises its errors."""
-        task, gone = create_task(coroutine), create_task(receive_chunk(self.sock, 1))
+        task, gone = CoroutineTask(coroutine), CoroutineTask(receive_chunk(self.sock, 1))
         try:
             await wait_until_done(task, gone, first=True)
             if task.done():

@@ -10,19 +10,16 @@ import os
 import resource
 import time
 
-from .command import serve_command
-from .event_loop import EventLoop, Future
+from .event_loop import WRITE, CoroutineTask, EventLoop, Future
 from .file_operations import FileOperations
 from .files import open_under
 from .light_imports import Socket, parse_json, signal, socket, suppress
-from .process_logs import LogFollower, ProcessLogs
 from .processes import ProcessSpawner, kill_tree
 from .protocol import Connection, RequestRefused
-from .sockets import connect_socket
-from .streams import bind_port, serve_listener, splice_sockets
-from .supervised_process import SupervisedProcess
+from .streams import bind_port, connect_socket, is_disconnected, serve_listener, splice_sockets
+from .supervised_process import LogFollower, ProcessLogs, SupervisedProcess
 from .transparent_proxy import DNS_PORT, PORTS, TransparentProxy
-from .waiting import TimeLimit, create_background_task, gather_results
+from .waiting import TimeLimit, create_background_task, gather_results, wait_until_done, wait_until_ready
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +30,10 @@ if TYPE_CHECKING:
     from .terminal import TerminalOperations
     from .tree_operations import TreeOperations
 
+# Fewer streams than connections, so that other requests are answered while all streams are in use.
 MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_SUPERVISED, MAX_RELAYED = 512, 384, 64, 64, 512
-REQUEST_SECONDS, STOP_SECONDS = 10.0, 3.0
+REQUEST_SECONDS, STOP_SECONDS, DRAIN_SECONDS, CHECK_SECONDS = 10.0, 3.0, 5.0, 1.0
+TIMEOUT_EXIT_CODE = 124
 NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 MAX_NAME_CHARACTERS = 64
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
@@ -146,7 +145,7 @@ class WardenService:
             if not stdin:
                 child.close_stdin()
             await connection.send_reply(pid=child.pid)
-            await serve_command(child, connection, seconds, limit)
+            await _serve_command(child, connection, seconds, limit)
         finally:
             if not child.ended.done():  # the client disconnected before the reply
                 await child.kill()
@@ -251,3 +250,74 @@ async def _connect_loopback(port: int) -> Socket:
         with suppress(OSError, OverflowError):
             return await connect_socket(family, (host, port))
     raise RequestRefused("dialRefused", f"nothing listens on port {port}")
+
+
+async def _serve_command(child: ChildProcess, connection: Connection, seconds: float, limit: int | None) -> None:
+    """Serve a running command until it ends; kill it after the timeout or when the client disconnects.
+
+    A killed command leaves no process behind; one that ends by itself may leave background processes, as in a shell.
+    Output beyond `limit` bytes per stream is dropped and reported as `truncated`.
+    """
+    output = CoroutineTask(_send_output(child, connection, limit))
+    client = CoroutineTask(_receive_input(child, connection))
+    try:
+        await wait_until_done(output, client, seconds=seconds, first=True)
+        timed_out = not output.done() and not client.done()
+        if not output.done() or output.exception():
+            await child.kill()
+        if timed_out:
+            await wait_until_done(output, seconds=DRAIN_SECONDS)  # send what it wrote before its end
+        if output.done() and not output.exception() and not client.done():
+            code = TIMEOUT_EXIT_CODE if timed_out else child.ended.result()
+            with TimeLimit(DRAIN_SECONDS):
+                await connection.send_end(code=code, timedOut=timed_out, truncated=output.result())
+            await wait_until_done(client, seconds=DRAIN_SECONDS)  # a close with unread input would discard the reply
+    finally:
+        output.cancel()
+        client.cancel()
+        await wait_until_done(output, client)
+
+
+async def _send_output(child: ChildProcess, connection: Connection, limit: int | None) -> bool:
+    """Send all output, wait for the end of the process, and return whether output was dropped."""
+    streams = zip(child.outputs, (b"o", b"e"), strict=True)
+    dropped = await gather_results(*(_send_stream(child, fd, connection, kind, limit) for fd, kind in streams))
+    await child.ended
+    return any(dropped)
+
+
+async def _send_stream(child: ChildProcess, fd: int, connection: Connection, kind: bytes, limit: int | None) -> bool:
+    received = 0
+    async for data in child.output(fd):
+        kept = data if limit is None else data[: max(limit - received, 0)]
+        received += len(data)
+        if kept:
+            await connection.send_frame(kind, kept)
+    return limit is not None and received > limit
+
+
+async def _receive_input(child: ChildProcess, connection: Connection) -> None:
+    try:
+        while True:
+            kind, data = await connection.read_frame()
+            if kind == b"i" and data:
+                await _write_stdin(child, data, connection)
+            elif kind == b"i":
+                child.close_stdin()
+    except ConnectionError:
+        return
+
+
+async def _write_stdin(child: ChildProcess, data: bytes, connection: Connection) -> None:
+    while data and child.stdin >= 0:
+        try:
+            data = data[os.write(child.stdin, data) :]
+        except BlockingIOError:
+            try:
+                with TimeLimit(CHECK_SECONDS):
+                    await wait_until_ready(child.stdin, WRITE, child.ended)
+            except TimeoutError:
+                if is_disconnected(connection.sock.fileno()):  # nothing else reads from the client meanwhile
+                    raise ConnectionResetError from None
+        except BrokenPipeError:
+            child.close_stdin()

@@ -1,20 +1,21 @@
-"""Byte streams: accept, connect, and copy in both directions with backpressure and half-close."""
+"""Sockets in tasks: accept, connect, send, receive, and copy in both directions with backpressure and half-close."""
 
 from __future__ import annotations
 
+import errno
+import select
 import time
 
-from .command import is_disconnected
 from .event_loop import READ, WRITE, EventLoop, Future
 from .light_imports import Socket, socket, suppress
-from .sockets import accept_connection
-from .waiting import create_background_task, sleep_seconds, wait_until_done
+from .waiting import create_background_task, sleep_seconds, wait_until_done, wait_until_ready
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any
+    from typing import Any, TypeVar
 
+    T = TypeVar("T")
     SocketHandler = Callable[[Socket], Coroutine[Any, Any, None]]
 
 CHUNK_BYTES = 256 * 1024
@@ -22,13 +23,68 @@ BACKLOG = 128
 BIND_SECONDS, BIND_RETRY_SECONDS = 5.0, 0.02
 CHECK_SECONDS = 5.0
 
+Address = str | tuple[str, int]  # of a Unix socket, or host and port
+
+
+async def receive_chunk(sock: Socket, limit: int) -> bytes:
+    """Receive up to `limit` bytes, none at the end. Raises OSError."""
+    return await _retry(sock, READ, lambda: sock.recv(limit))
+
+
+async def receive_datagram(sock: Socket, limit: int) -> tuple[bytes, Address]:
+    """Return a datagram and its sender. Raises OSError."""
+    return await _retry(sock, READ, lambda: sock.recvfrom(limit))
+
+
+async def send_all(sock: Socket, *parts: bytes | memoryview) -> None:
+    """Send all parts, without a copy of them. Raises OSError."""
+    rest = [memoryview(part) for part in parts]
+    while rest:
+        sent = await _retry(sock, WRITE, lambda: sock.sendmsg(rest))
+        while rest and sent >= len(rest[0]):
+            sent -= len(rest.pop(0))
+        if rest:
+            rest[0] = rest[0][sent:]
+
+
+async def connect_socket(family: int, address: Address) -> Socket:
+    """Return a connected stream socket. Raises OSError."""
+    sock = Socket(family)
+    try:
+        await _retry(sock, WRITE, lambda: _connect(sock, address))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _connect(sock: Socket, address: Address) -> None:
+    """Start to connect, or return the result of the connect that was started."""
+    try:
+        sock.connect(address)
+    except BlockingIOError as problem:
+        if problem.errno == errno.EAGAIN:  # the queue of a Unix socket is full, and no event tells when it is not
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "the listener is busy") from None
+        raise
+    except OSError as problem:
+        if problem.errno != errno.EISCONN:
+            raise
+
+
+async def _retry(sock: Socket, event: int, call: Callable[[], T]) -> T:
+    while True:
+        try:
+            return call()
+        except BlockingIOError:
+            await wait_until_ready(sock.fileno(), event)
+
 
 async def serve_listener(listener: Socket, limit: int, handle: SocketHandler) -> None:
     """Handle each connection in its own task, at most `limit` at a time; further ones are closed at once."""
     served: set[Socket] = set()
     while True:
         try:
-            sock = await accept_connection(listener)
+            sock = await _retry(listener, READ, listener.accept_connection)
         except OSError:  # out of descriptors
             await sleep_seconds(BIND_RETRY_SECONDS)
             continue
@@ -131,3 +187,10 @@ class _CopyPump:
 
     def _watch_target(self, callback: Callable[[], None] | None) -> bool:
         return EventLoop.running.watch(self._target.fileno(), WRITE, callback)
+
+
+def is_disconnected(fd: int) -> bool:
+    """Return whether the peer closed both directions, and did not only finish sending."""
+    poll = select.poll()
+    poll.register(fd, 0)  # POLLHUP is always reported
+    return bool(poll.poll(0))

@@ -12,11 +12,11 @@ import sys
 import termios
 from time import monotonic
 
-from .command import is_disconnected
-from .event_loop import WRITE, EventLoop, Future
+from .event_loop import WRITE, CoroutineTask, EventLoop, Future
 from .light_imports import signal, socket, suppress
 from .protocol import RequestRefused
-from .waiting import TimeLimit, create_background_task, create_task, sleep_seconds, wait_until_done
+from .streams import is_disconnected
+from .waiting import TimeLimit, create_background_task, sleep_seconds, wait_until_done
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,19 +105,11 @@ class Terminal:
         self.detached_at = 0.0
         self._child, self._grace, self._fd = child, grace, child.stdin
         self._ring, self._input = OutputRing(), bytearray()
-        self._exit_code: int | None = None
-        self._client: _Client | None = None
+        self.exit_code: int | None = None
+        self.client: _Client | None = None
         self._expiry: Timer | None = None
         self._changed = Future[None]()
         create_background_task(self._read_output())
-
-    @property
-    def has_client(self) -> bool:
-        return self._client is not None
-
-    @property
-    def has_exited(self) -> bool:
-        return self._exit_code is not None
 
     async def serve(self, connection: Connection, offset: int) -> None:
         """Serve a client from an offset of the output until the program ends or the client is gone or displaced."""
@@ -146,12 +138,12 @@ class Terminal:
         if self._expiry:
             EventLoop.running.cancel_timer(self._expiry)
             self._expiry = None
-        self._client = client
+        self.client = client
         self._notify()
 
     def _detach(self, client: _Client) -> None:
-        if self._client is client:
-            self._client, self.detached_at = None, monotonic()
+        if self.client is client:
+            self.client, self.detached_at = None, monotonic()
             if not self.ended.done():
                 self._expiry = EventLoop.running.call_later(self._grace, lambda: create_background_task(self.end()))
             self._notify()
@@ -161,15 +153,18 @@ class Terminal:
         changed.set_result(None)
 
     async def _serve_client(self, client: _Client) -> None:
-        sender, receiver = create_task(self._send_output(client)), create_task(self._receive_messages(client))
+        sender, receiver = CoroutineTask(self._send_output(client)), CoroutineTask(self._receive_messages(client))
         try:
             await wait_until_done(sender, receiver, first=True)
-            if self._client is not client:
-                await self._leave_displaced(client, sender)
-            elif sender.done():
+            if self.client is not client:
+                await wait_until_done(sender, seconds=DRAIN_SECONDS)
+                if not sender.done():  # the end of its frame can no longer be sent
+                    client.connection.sock.shutdown(socket.SHUT_RDWR)
+                raise RequestRefused("displaced", "another client has taken the terminal")
+            if sender.done():
                 sender.result()
                 with TimeLimit(DRAIN_SECONDS):
-                    await client.connection.send_end(code=self._exit_code)
+                    await client.connection.send_end(code=self.exit_code)
                 await wait_until_done(receiver, seconds=DRAIN_SECONDS)  # a close with unread input loses the end
             else:
                 receiver.result()
@@ -178,34 +173,30 @@ class Terminal:
             receiver.cancel()
             await wait_until_done(sender, receiver)
 
-    async def _leave_displaced(self, client: _Client, sender: Future[None]) -> None:
-        await wait_until_done(sender, seconds=DRAIN_SECONDS)
-        if not sender.done():  # the end of its frame can no longer be sent
-            client.connection.sock.shutdown(socket.SHUT_RDWR)
-        raise RequestRefused("displaced", "another client has taken the terminal")
-
     async def _read_output(self) -> None:
         child = self._child
         async for data in child.output(self._fd):
             self._ring.append(data)
             self._notify()
             await sleep_seconds(0)  # a program that never pauses must not occupy the loop
-            while self._client and self._client.is_behind(self._ring.end):
+            while self.client and self.client.is_behind(self._ring.end):
                 await self._changed
-        self._close_input()
-        self._exit_code = await child.ended
+        self._input.clear()
+        EventLoop.running.watch(self._fd, WRITE, None)
+        self._notify()
+        self.exit_code = await child.ended
         self._fd = -1
         child.close()
         self._notify()
 
     async def _send_output(self, client: _Client) -> None:
         """Send output until its end, or until another client has taken the terminal."""
-        while self._client is client:
+        while self.client is client:
             if data := self._ring.read(client.sent, FRAME_BYTES):
                 await client.connection.send_frame(b"o", data)
                 client.sent += len(data)
                 self._notify()
-            elif self._exit_code is not None:
+            elif self.exit_code is not None:
                 return
             else:
                 await self._changed
@@ -250,11 +241,6 @@ class Terminal:
         EventLoop.running.watch(self._fd, WRITE, self._flush_input if self._input else None)
         self._notify()
 
-    def _close_input(self) -> None:
-        self._input.clear()
-        EventLoop.running.watch(self._fd, WRITE, None)
-        self._notify()
-
 
 class TerminalOperations:
     """Operations with their terminals; `spawn` starts the program of a request on both sides of a pseudo-terminal."""
@@ -292,9 +278,9 @@ class TerminalOperations:
     async def _end_abandoned(self) -> None:
         """End a terminal without a client if there are too many; one whose program has ended goes first."""
         while len(self._terminals) >= MAX_TERMINALS:
-            abandoned = [terminal for terminal in self._terminals.values() if not terminal.has_client]
+            abandoned = [terminal for terminal in self._terminals.values() if terminal.client is None]
             if not abandoned:
                 raise RequestRefused("busy", "too many terminals are open")
-            oldest = min(abandoned, key=lambda terminal: (not terminal.has_exited, terminal.detached_at))
+            oldest = min(abandoned, key=lambda terminal: (terminal.exit_code is None, terminal.detached_at))
             del self._terminals[oldest.id]
             await oldest.end()

@@ -10,8 +10,7 @@ import struct
 
 from .light_imports import Socket, socket, suppress
 from .protocol import receive_exactly
-from .sockets import connect_socket, receive_datagram, send_all
-from .streams import bind_port, serve_listener, splice_sockets
+from .streams import bind_port, connect_socket, receive_datagram, send_all, serve_listener, splice_sockets
 from .waiting import TimeLimit, gather_results
 
 TYPE_CHECKING = False

@@ -12,10 +12,9 @@ import time
 from itertools import islice
 
 from .files import SETTLED_NS, change_lock, file_stamp, reopen_file
-from .folder_stack import FolderStack, split_plain_path
 from .light_imports import suppress
 from .protocol import RequestRefused
-from .tree_read import FOLDER_FLAGS, STAGING_NAME
+from .tree_read import FOLDER_FLAGS, STAGING_NAME, FolderStack, split_plain_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,17 +35,14 @@ class StagedChanges:
     """Changes of a tree; files and links wait in its staging folder until `commit` puts everything in place."""
 
     def __init__(self, root: str) -> None:
-        self._root, self._tree = root, _WritableTree(root)
+        self._root, self._tree, self._staging = root, _WritableTree(root), -1
         try:
             self._staging = _open_staging(self._tree.enter([]), self._tree.modes)
             self._tree.record_modes(self._staging)
-        except BaseException:
-            self._tree.close()
-            raise
-        try:
             self._new = _make_distant_folder(self._staging)
         except BaseException:
-            os.close(self._staging)
+            if self._staging >= 0:
+                os.close(self._staging)
             self._tree.close()
             raise
         self._expected: list[tuple[Parts, Any]] = []
@@ -357,7 +353,6 @@ def _first_names(folder: int) -> list[str]:
 
 
 def _move_folder(parent: int, name: str, target: int) -> None:
-    """Move a folder into another one under a new name."""
     _allow_access(parent, name)  # a folder that cannot be written cannot get another parent
     os.rename(name, os.urandom(8).hex(), src_dir_fd=parent, dst_dir_fd=target)
 

@@ -7,8 +7,7 @@ from .light_imports import format_json, parse_json, suppress
 from .protocol import RequestRefused
 from .tree_apply import StagedChanges
 from .tree_read import BUFFER_BYTES, read_batch, scan_tree
-from .waiting import TaskLock, gather_results, sleep_seconds, wait_until_ready
-from .worker_threads import run_in_thread
+from .waiting import TaskLock, gather_results, run_in_thread, sleep_seconds, wait_until_ready
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ import struct
 from _thread import allocate_lock
 
 from .files import MAX_DEPTH
-from .folder_stack import FolderStack
 from .light_imports import suppress
 from .protocol import RequestRefused
-from .tree_read import FOLDER_FLAGS, STAGING_NAME
+from .tree_read import FOLDER_FLAGS, STAGING_NAME, FolderStack
 
 MAX_FOLDERS, MAX_PATH_CHARACTERS = 16_384, 4096
 MAX_PATHS, MAX_CHARACTERS = 10_000, 150_000  # of a batch
@@ -130,7 +129,6 @@ class TreeWatch:
             raise RequestRefused("watchRefused", "the root cannot be read")
 
     def _watch_folder(self, folder: int, path: str) -> list[str]:
-        """Watch an open folder, and return the paths of those in it."""
         source = f"/proc/self/fd/{folder}".encode()
         watch = _check(_libc.inotify_add_watch(self.fd, source, CHANGES | IN_ONLYDIR | IN_EXCL_UNLINK))
         self._paths[watch] = path

@@ -1,27 +1,34 @@
-"""Ways to wait in a task: for time, futures, other tasks, descriptors, and turns."""
+"""Ways to wait in a task: for time, futures, other tasks, descriptors, turns, and calls in threads."""
 
 from __future__ import annotations
 
-from .event_loop import CancelledError, EventLoop, Future
+from _thread import allocate_lock, start_new_thread
+
+from .event_loop import CancelledError, CoroutineTask, EventLoop, Future
+from .light_imports import SimpleQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Coroutine
+    from typing import Any, ParamSpec, TypeVar
 
-    from .event_loop import CoroutineTask
-
+    P = ParamSpec("P")
     T = TypeVar("T")
+    Done = Callable[[Any, BaseException | None], object]
 
-
-def create_task(coroutine: Coroutine[Any, Any, T]) -> CoroutineTask[T]:
-    """Start a task whose result or error is awaited somewhere."""
-    return EventLoop.running.create_task(coroutine)
+FILE_THREADS = 4
 
 
 def create_background_task(coroutine: Coroutine[Any, Any, T]) -> CoroutineTask[T]:
     """Start a task whose error is reported to the loop."""
-    return EventLoop.running.create_background_task(coroutine)
+    task = CoroutineTask(coroutine)
+
+    def report_failure(_: object) -> None:
+        if error := _failure(task):
+            EventLoop.running.report_error(error)
+
+    task.add_done_callback(report_failure)
+    return task
 
 
 async def sleep_seconds(seconds: float) -> None:
@@ -51,7 +58,7 @@ async def wait_until_done(*futures: Future[Any], seconds: float | None = None, f
 
 async def gather_results(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
     """Run coroutines side by side and return their results; after the first failure cancel the others and raise it."""
-    tasks = [create_task(coroutine) for coroutine in coroutines]
+    tasks = [CoroutineTask(coroutine) for coroutine in coroutines]
     try:
         while (pending := [task for task in tasks if not task.done()]) and not any(map(_failure, tasks)):
             await wait_until_done(*pending, first=True)
@@ -129,3 +136,59 @@ class TaskLock:
         self._queue.remove(turn)
         if self._queue:
             self._queue[0].set_result(None)
+
+
+class WorkerThreads:
+    """Threads that start with the first call, and end with the process. concurrent.futures takes 9 ms to import."""
+
+    def __init__(self, count: int) -> None:
+        self._unstarted = count
+        self._calls: SimpleQueue[tuple[Callable[[], Any], Done]] = SimpleQueue()
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function in a thread, and wait for its result in a task."""
+        future: Future[T] = Future()
+        loop = EventLoop.running
+
+        def done(result: Any, error: BaseException | None) -> None:
+            loop.call_from_thread(future.settle, result, error)
+
+        self._submit(lambda: function(*args, **kwargs), done)
+        return await future
+
+    def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function in a thread, and block until it returns."""
+        future: Future[T] = Future()
+        lock = allocate_lock()
+
+        def done(result: Any, error: BaseException | None) -> None:
+            future.settle(result, error)
+            lock.release()
+
+        lock.acquire()
+        self._submit(lambda: function(*args, **kwargs), done)
+        lock.acquire()
+        return future.result()
+
+    def _submit(self, call: Callable[[], Any], done: Done) -> None:
+        while self._unstarted:
+            self._unstarted -= 1
+            start_new_thread(self._work, ())
+        self._calls.put((call, done))
+
+    def _work(self) -> None:
+        while True:
+            _execute_call(*self._calls.get())
+
+
+def _execute_call(call: Callable[[], Any], done: Done) -> None:
+    """Make a call; a function of its own, so that a waiting thread holds no results."""
+    try:
+        result, error = call(), None
+    except BaseException as problem:  # noqa: BLE001 - raised where the call was submitted
+        result, error = None, problem
+    done(result, error)
+
+
+run_in_thread = WorkerThreads(FILE_THREADS).run
+"""Call a function that waits for a disk in a thread."""

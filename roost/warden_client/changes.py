@@ -81,9 +81,9 @@ async def send_changes(writer: asyncio.StreamWriter, changes: AsyncIterable[Tree
                 if not target or "\0" in target or len(target) > MAX_TARGET_BYTES:
                     raise PathRefused(f"{path[:200]!a} is a symbolic link without a valid target")
                 await sender.add("link", path, target)
-            case PutFile(path, mode, size, content):
+            case PutFile(path):
                 files.append(path)
-                await _send_file(sender, path, mode, size, content)
+                await sender.add_file(change)
     await sender.flush()
     await send_frame(writer, b"x")
 
@@ -118,34 +118,32 @@ class _ChangeSender:
         if self._characters > MAX_BATCH_CHARACTERS or self._bytes > _CONTENT_BYTES:
             await self.flush()
 
+    async def add_file(self, file: PutFile) -> None:
+        fields = ("file", file.path, file.mode, file.size)
+        if isinstance(file.content, bytes):
+            _check_size(file.size, len(file.content))
+            await self.add(*fields, content=file.content)
+        elif file.size <= _SMALL_BYTES:
+            data = b"".join([chunk async for chunk in _check_chunks(file.size, file.content)])
+            await self.add(*fields, content=data)
+        else:
+            await self.add(*fields)
+            await self.flush()
+            async for chunk in _check_chunks(file.size, file.content):
+                await self._send_content(chunk)
+
     async def flush(self) -> None:
         if self._changes:
             await send_frame(self._writer, b"c", f"[{','.join(self._changes)}]".encode())
-            await self.send_content(b"".join(self._contents))
+            await self._send_content(b"".join(self._contents))
         self._changes, self._contents, self._characters, self._bytes = [], [], 0, 0
 
-    async def send_content(self, data: bytes) -> None:
+    async def _send_content(self, data: bytes) -> None:
         for start in range(0, len(data), _CONTENT_BYTES):
             await send_frame(self._writer, b"d", memoryview(data)[start : start + _CONTENT_BYTES])
 
 
-async def _send_file(
-    sender: _ChangeSender, path: str, mode: int, size: int, content: bytes | AsyncIterable[bytes]
-) -> None:
-    if isinstance(content, bytes):
-        _check_size(size, len(content))
-        await sender.add("file", path, mode, size, content=content)
-    elif size <= _SMALL_BYTES:
-        data = b"".join([chunk async for chunk in _check_chunks(size, content)])
-        await sender.add("file", path, mode, size, content=data)
-    else:
-        await sender.add("file", path, mode, size)
-        await sender.flush()
-        async for chunk in _check_chunks(size, content):
-            await sender.send_content(chunk)
-
-
-async def _check_chunks(size: int, content: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+async def _check_chunks(size: int, content: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
     """Yield chunks as long as they have at most `size` bytes. Raises ValueError also if they have less."""
     sent = 0
     async for chunk in content:

@@ -18,6 +18,7 @@ from roost.warden_client.connection import (
     read_frames,
     reply_deadline,
     reply_errors,
+    run_meanwhile,
     send_frames,
 )
 from roost.warden_client.errors import WardenFailed
@@ -119,7 +120,7 @@ class WardenClient:
         env: Mapping[str, str] | None = None,
         timeout: float = 60.0,  # noqa: ASYNC109 - enforced by the warden
         stdin: AsyncIterable[bytes] | None = None,
-    ) -> AsyncGenerator[AsyncIterator[ExecOutput], None]:
+    ) -> AsyncGenerator[AsyncIterator[ExecOutput]]:
         """Run as `exec`, but yield output as it comes, without a limit; leaving the context kills the command.
 
         Input is read as the command reads it; the end of `stdin` is the end of the command's input.
@@ -180,7 +181,7 @@ class WardenClient:
         """Return the last lines, oldest first."""
         return await self._warden.read_items(_parse_line, "logs", source=source, limit=limit)
 
-    async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine, None]:
+    async def follow(self, *, source: str | None = None, last: int = 0) -> AsyncGenerator[LogLine]:
         """Yield the last `last` lines and then new ones without a gap, until the consumer closes it.
 
         A consumer that falls too far behind gets WardenFailed.
@@ -195,25 +196,20 @@ class WardenClient:
     @asynccontextmanager
     async def _command(
         self, request: Json, stdin: AsyncIterable[bytes] | None, seconds: float
-    ) -> AsyncGenerator[AsyncGenerator[Frame, None], None]:
+    ) -> AsyncGenerator[AsyncGenerator[Frame]]:
         until = asyncio.get_running_loop().time() + seconds + _SPARE_SECONDS
         async with self._warden.request("exec", **request, stdin=stdin is not None) as (_, (reader, writer)):
-            sender = asyncio.create_task(send_frames(writer, b"i", stdin)) if stdin is not None else None
-            try:
-                async with aclosing(read_frames(reader, until=until, last=True)) as frames:
-                    yield frames
-            finally:
-                if sender is not None:
-                    sender.cancel()
-                    await asyncio.gather(sender, return_exceptions=True)
+            sending = None if stdin is None else send_frames(writer, b"i", stdin)
+            async with run_meanwhile(sending), aclosing(read_frames(reader, until=until, last=True)) as frames:
+                yield frames
 
 
-async def _split_chunks(data: bytes) -> AsyncGenerator[bytes, None]:
+async def _split_chunks(data: bytes) -> AsyncGenerator[bytes]:
     for start in range(0, len(data), CHUNK_BYTES):
         yield data[start : start + CHUNK_BYTES]
 
 
-async def _parse_output(frames: AsyncIterable[Frame]) -> AsyncGenerator[ExecOutput, None]:
+async def _parse_output(frames: AsyncIterable[Frame]) -> AsyncGenerator[ExecOutput]:
     async for kind, data in frames:
         if kind == b"x":
             end = _parse_exec_result(data)

@@ -55,12 +55,12 @@ class WardenConnector:
     @asynccontextmanager
     async def request(
         self, op: str, seconds: float = CALL_SECONDS, /, **request: object
-    ) -> AsyncGenerator[tuple[Json, Stream], None]:
+    ) -> AsyncGenerator[tuple[Json, Stream]]:
         reply, stream = await self.send_request(op, request, seconds)
         try:
             yield reply, stream
         finally:
-            stream[1].transport.abort()
+            stream[1].transport.abort()  # a close would first send what is left to a warden that may not read it
 
     async def send_request(self, op: str, request: Json, seconds: float) -> tuple[Json, Stream]:
         line = json.dumps({"op": op, **request}).encode() + b"\n"
@@ -85,7 +85,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> bytes:
 
 async def read_frames(
     reader: asyncio.StreamReader, *, idle: float | None = _STEP_SECONDS, until: float | None = None, last: bool = False
-) -> AsyncGenerator[Frame, None]:
+) -> AsyncGenerator[Frame]:
     """Yield the frames of a reply, including the last one if `last`; `until` is on the loop's clock."""
     now = asyncio.get_running_loop().time
     while True:
@@ -134,8 +134,20 @@ async def send_and_receive(sending: Coroutine[Any, Any, None], receiving: Corout
         await asyncio.gather(sender, receiver, return_exceptions=True)
 
 
+@asynccontextmanager
+async def run_meanwhile(sending: Coroutine[Any, Any, None] | None) -> AsyncGenerator[None]:
+    """Send something until the block ends; errors are dropped, because the reader gets and reports them."""
+    sender = None if sending is None else asyncio.create_task(sending)
+    try:
+        yield
+    finally:
+        if sender is not None:
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
+
+
 @contextmanager
-def reply_errors() -> Generator[None, None, None]:
+def reply_errors() -> Generator[None]:
     """Raise WardenFailed for malformed replies, WardenDisconnected for those cut off, WardenTimedOut for late ones."""
     try:
         yield
@@ -148,7 +160,7 @@ def reply_errors() -> Generator[None, None, None]:
 
 
 @asynccontextmanager
-async def reply_deadline(seconds: float | None = CALL_SECONDS) -> AsyncGenerator[None, None]:
+async def reply_deadline(seconds: float | None = CALL_SECONDS) -> AsyncGenerator[None]:
     with reply_errors():
         async with asyncio.timeout(seconds):
             yield

@@ -15,8 +15,6 @@ from roost.core.problem import (
 
 
 class ContainerNotRunning(ServiceUnavailable):
-    """The agent has no running container."""
-
     message = "The agent's container is not running"
 
 
@@ -116,8 +114,6 @@ class WardenTerminalNotFound(NotFound):
 
 
 class WardenTerminalTaken(ResourceConflict):
-    """Another client has connected to the terminal."""
-
     message = "Another client has taken the terminal"
 
 

@@ -78,7 +78,7 @@ class WardenFiles:
     @asynccontextmanager
     async def download(
         self, path: str, *, root: Root = "workspace", offset: int = 0, length: int | None = None
-    ) -> AsyncGenerator[tuple[FileStat, AsyncIterator[bytes]], None]:
+    ) -> AsyncGenerator[tuple[FileStat, AsyncIterator[bytes]]]:
         """Open a regular file of any size, and yield its status and at most `length` bytes from `offset`.
 
         A negative offset counts from the end.
@@ -107,10 +107,8 @@ class WardenFiles:
         `content`; WardenRequestUnknown for `expected` in containers that run since before an update of the server.
         """
         operation, condition = ("upload", {}) if expected is None else ("replace", {"expected": expected})
-        async with self._warden.request(operation, path=path, root=root, mode=mode, **condition) as (
-            _,
-            (reader, writer),
-        ):
+        request = {"path": path, "root": root, "mode": mode, **condition}
+        async with self._warden.request(operation, **request) as (_, (reader, writer)):
             end = await send_and_receive(send_frames(writer, b"d", content), _read_end(reader), TREE_SECONDS)
             with reply_errors():
                 return int(end["size"])
@@ -134,7 +132,7 @@ class WardenFiles:
             return
 
 
-async def _read_content(reader: asyncio.StreamReader) -> AsyncGenerator[bytes, None]:
+async def _read_content(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
     async for kind, data in read_frames(reader):
         if kind == b"d":
             yield data

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from roost.core.machine.unix_socket import Stream
@@ -37,7 +37,7 @@ class AttachedTerminal:
         self._offset = offset
         self._reader, self._writer = stream
 
-    async def read_output(self) -> AsyncGenerator[TerminalOutput, None]:
+    async def read_output(self) -> AsyncGenerator[TerminalOutput]:
         """Yield output until the program ends. Raises WardenTerminalTaken if another client connects."""
         async for kind, data in read_frames(self._reader, idle=None, last=True):
             if kind == b"x":
@@ -69,32 +69,28 @@ class WardenTerminals:
     def __init__(self, warden: WardenConnector) -> None:
         self._warden = warden
 
-    @asynccontextmanager
-    async def open(
+    def open(
         self, argv: Sequence[str], *, env: Mapping[str, str], size: TerminalSize, grace_seconds: float
-    ) -> AsyncGenerator[AttachedTerminal, None]:
+    ) -> AbstractAsyncContextManager[AttachedTerminal]:
         """Start a program in the workspace on a new terminal. Raises ExecRefused and WardenBusy.
 
         When the context is left, all its processes are killed after `grace_seconds`, unless a client connects again.
         """
         request = {"argv": [*argv], "env": dict(env), "grace": grace_seconds}
-        async with self._connect("open_terminal", request, size) as terminal:
-            yield terminal
+        return self._connect("open_terminal", request, size)
 
-    @asynccontextmanager
-    async def attach(self, session: str, *, after: int, size: TerminalSize) -> AsyncGenerator[AttachedTerminal, None]:
+    def attach(self, session: str, *, after: int, size: TerminalSize) -> AbstractAsyncContextManager[AttachedTerminal]:
         """Connect to a terminal that runs, displace its client, and repeat its output from an offset.
 
         If the output from there is not kept any more, the first output has a later offset. Raises
         WardenTerminalNotFound.
         """
-        async with self._connect("attach_terminal", {"session": session, "after": after}, size) as terminal:
-            yield terminal
+        return self._connect("attach_terminal", {"session": session, "after": after}, size)
 
     @asynccontextmanager
     async def _connect(
         self, operation: str, request: Mapping[str, object], size: TerminalSize
-    ) -> AsyncGenerator[AttachedTerminal, None]:
+    ) -> AsyncGenerator[AttachedTerminal]:
         async with self._warden.request(operation, **request, columns=size.columns, rows=size.rows) as (reply, stream):
             with reply_errors():
                 session, offset = str(reply["session"]), int(reply["offset"])

@@ -27,6 +27,7 @@ from roost.warden_client.connection import (
     WardenConnector,
     read_frames,
     reply_errors,
+    run_meanwhile,
     send_and_receive,
     send_frame,
 )
@@ -39,11 +40,7 @@ STAGING_NAME = ".roost-staging"
 _ENTRIES, _WATCH_SECONDS = 1_000_000, 60.0
 _Row = tuple[int, str, int, int, int, int, int]  # depth, name, mode, size and stamp
 EntryKind = Literal["file", "folder", "link", "other"]
-_KINDS: dict[int, EntryKind] = {
-    stat.S_IFREG: "file",
-    stat.S_IFDIR: "folder",
-    stat.S_IFLNK: "link",
-}
+_KINDS: dict[int, EntryKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 
 
 class ScanEntry(NamedTuple):
@@ -92,7 +89,7 @@ class WardenTree:
     def __init__(self, warden: WardenConnector) -> None:
         self._warden = warden
 
-    async def scan(self, root: Root = "workspace") -> AsyncGenerator[Sequence[ScanEntry], None]:
+    async def scan(self, root: Root = "workspace") -> AsyncGenerator[Sequence[ScanEntry]]:
         """Yield all entries below a root in batches: depth first, a folder before its entries, names in byte order.
 
         Entries that are deleted or replaced during the walk may be missing. Links are not followed.
@@ -106,9 +103,7 @@ class WardenTree:
                     entries = parser.parse_batch(data)
                 yield entries
 
-    async def read_files(
-        self, paths: Iterable[str], root: Root = "workspace"
-    ) -> AsyncGenerator[Sequence[FileReading], None]:
+    async def read_files(self, paths: Iterable[str], root: Root = "workspace") -> AsyncGenerator[Sequence[FileReading]]:
         """Yield files in the order of their paths, in batches, over one connection. No link is followed.
 
         Only the last file of a batch may be large: read it before the next batch is taken; the rest of it is skipped.
@@ -117,23 +112,19 @@ class WardenTree:
         """
         pending = deque(paths)
         async with self._warden.request("read_files", root=root) as (_, (reader, writer)):
-            sender = asyncio.create_task(_send_all(writer, _split_paths(pending)))
-            try:
-                async with aclosing(read_frames(reader)) as frames:
-                    async for kind, data in frames:
-                        if kind != b"f":
-                            raise WardenFailed
-                        files, is_last_large = await _read_batch(data, frames, pending)
-                        if not is_last_large:
-                            yield files
+            sending = _send_paths(writer, tuple(pending))  # a copy, because `pending` becomes shorter meanwhile
+            async with run_meanwhile(sending), aclosing(read_frames(reader)) as frames:
+                async for kind, data in frames:
+                    if kind != b"f":
+                        raise WardenFailed
+                    files, is_last_large = await _read_batch(data, frames, pending)
+                    if not is_last_large:
+                        yield files
+                        continue
+                    async with aclosing(_read_parts(files[-1], frames)) as files[-1].content:
+                        yield files
+                        async for _ in files[-1].content:
                             continue
-                        async with aclosing(_read_parts(files[-1], frames)) as files[-1].content:
-                            yield files
-                            async for _ in files[-1].content:
-                                continue
-            finally:
-                sender.cancel()
-                await asyncio.gather(sender, return_exceptions=True)
         if pending:
             raise WardenFailed
 
@@ -160,25 +151,22 @@ class WardenTree:
 
     async def watch(
         self, root: Root = "workspace", checks: AsyncIterable[object] | None = None
-    ) -> AsyncGenerator[ChangedPaths, None]:
+    ) -> AsyncGenerator[ChangedPaths]:
         """Yield changes about 0.1 s after they happen, until the consumer closes it.
 
         The first item has no paths: from then on no change is missed. Each item of `checks` is answered by one without
         paths, after all changes from before it; a program that could write through a mapping of a file is one.
         Raises WardenWatchRefused, also later: the tree has too many folders for it, so the consumer has to scan.
         """
-        async with self._warden.request("watch", _WATCH_SECONDS, root=root) as (_, (reader, writer)):
-            asking = None if checks is None else asyncio.create_task(_send_checks(writer, checks))
-            try:
-                yield ChangedPaths(frozenset(), is_complete=True)
-                async for _, data in read_frames(reader, idle=None):
-                    with reply_errors():
-                        changes = _parse_changes(data)
-                    yield changes
-            finally:
-                if asking is not None:
-                    asking.cancel()
-                    await asyncio.gather(asking, return_exceptions=True)
+        async with (
+            self._warden.request("watch", _WATCH_SECONDS, root=root) as (_, (reader, writer)),
+            run_meanwhile(None if checks is None else _send_checks(writer, checks)),
+        ):
+            yield ChangedPaths(frozenset(), is_complete=True)
+            async for _, data in read_frames(reader, idle=None):
+                with reply_errors():
+                    changes = _parse_changes(data)
+                yield changes
 
 
 class _ScanParser:
@@ -255,23 +243,18 @@ def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _split_paths(paths: Iterable[str]) -> list[bytes]:
-    """Return frames of paths."""
-    frames: list[bytes] = []
+async def _send_paths(writer: asyncio.StreamWriter, paths: Iterable[str]) -> None:
+    """Send paths in frames, and an empty one for their end."""
     batch: list[str] = []
     characters = 0
     for path in paths:
         batch.append(path if len(path) <= MAX_PATH_CHARACTERS else "")  # the warden refuses both
         characters += len(batch[-1]) + 4
         if characters > MAX_BATCH_CHARACTERS // 2:
-            frames.append(json.dumps(batch).encode())
+            await send_frame(writer, b"d", json.dumps(batch).encode())
             batch, characters = [], 0
-    return [*frames, json.dumps(batch).encode()] if batch else frames
-
-
-async def _send_all(writer: asyncio.StreamWriter, frames: Iterable[bytes]) -> None:
-    for frame in frames:
-        await send_frame(writer, b"d", frame)
+    if batch:
+        await send_frame(writer, b"d", json.dumps(batch).encode())
     await send_frame(writer, b"d")
 
 
@@ -281,7 +264,7 @@ async def _send_checks(writer: asyncio.StreamWriter, checks: AsyncIterable[objec
 
 
 async def _read_batch(
-    data: bytes, frames: AsyncGenerator[Frame, None], paths: deque[str]
+    data: bytes, frames: AsyncGenerator[Frame], paths: deque[str]
 ) -> tuple[Sequence[FileReading], bool]:
     """Return the files of a frame of rows, and whether the content of the last one follows in frames of its own."""
     with reply_errors():
@@ -311,7 +294,7 @@ def _parse_file(path: str, row: Any) -> FileReading:
     return FileReading(path, None, size, mode & 0o7777, Stamp(mtime, ctime, inode), is_changed=row[6] is not False)
 
 
-async def _read_parts(file: FileReading, frames: AsyncGenerator[Frame, None]) -> AsyncGenerator[bytes, None]:
+async def _read_parts(file: FileReading, frames: AsyncGenerator[Frame]) -> AsyncGenerator[bytes]:
     remaining = file.size
     while True:
         kind, data = await _next_frame(frames, b"de")
@@ -324,7 +307,7 @@ async def _read_parts(file: FileReading, frames: AsyncGenerator[Frame, None]) ->
         yield data
 
 
-async def _next_frame(frames: AsyncGenerator[Frame, None], kinds: bytes) -> Frame:
+async def _next_frame(frames: AsyncGenerator[Frame], kinds: bytes) -> Frame:
     async for kind, data in frames:
         if kind in kinds:
             return kind, data

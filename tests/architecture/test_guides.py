@@ -26,7 +26,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("returns the last 100 lines", "agents.workspace.logs.model:LINE_LIMIT", 100),
         ("searches the last 1,000 lines", "agents.workspace.logs.service:_FILTERED_LINES", 1000),
         ("more than 256 streams of one agent", "agents.workspace.logs.service:MAX_READERS", 256),
-        ("Lines longer than 16 KiB are cut", "warden.process_logs:MAX_LINE_BYTES", 16 * KIB),
+        ("Lines longer than 16 KiB are cut", "warden.supervised_process:MAX_LINE_BYTES", 16 * KIB),
         ("the server keeps 1,000 lines or 1 MiB", "agents.workspace.logs.feed:_MAX_MESSAGES _MAX_CHARS", (1000, MIB)),
         ("reads nothing for 10 s is disconnected", "http.server.websocket:_DRAIN_TIMEOUT", 10),
     ],
@@ -85,7 +85,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ),
         (
             "within the last 10 s have 20 times the weight of others",
-            "drivers.runtime.bwrap.preference:_SECONDS PREFERRED_WEIGHT",
+            "drivers.runtime.bwrap.driver:_PREFERRED_SECONDS PREFERRED_WEIGHT",
             (10, 20),
         ),
         (

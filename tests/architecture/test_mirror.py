@@ -122,7 +122,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/migrations/versions/0015_webhooks.py": "tests/migrations/test_match.py",
     "roost/migrations/versions/0027_skills.py": "tests/migrations/test_match.py",
     "roost/drivers/network/trustless.py": "tests/conformance/test_network.py",  # its contract's suite, and more
-    "roost/drivers/network/rpc.py": "tests/drivers/network/test_kubo.py",
     "roost/storage/vectors/*.py": "tests/contract/test_vectors.py",
     "roost/storage/vectors/store.py": "tests/storage/vectors/test_vector_index.py",
     "roost/migrations/versions/0039_vectors.py": "tests/migrations/test_match.py",

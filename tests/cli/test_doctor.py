@@ -10,7 +10,7 @@ import pytest
 from roost import app, config
 from roost.app import doctor
 from roost.cli.server import server as server_commands
-from roost.drivers.git import command
+from roost.drivers.git import scripts
 from roost.drivers.runtime.contract import Capabilities, Enforcement
 from roost.http.server.server import lock_data_folder
 from roost.settings import Settings
@@ -67,8 +67,8 @@ def test_the_free_space_counts_beside_what_agents_leave(tmp_path: Path) -> None:
 def test_git_runs_in_a_sandbox_or_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = doctor._git(settings(tmp_path))
     assert (row["part"], row["status"], row["detail"][:12]) == ("git", "ok", "git version ")
-    command.find_git.cache_clear()
-    monkeypatch.setattr(command, "_PROGRAMS_PATH", str(tmp_path))
+    scripts.find_git.cache_clear()
+    monkeypatch.setattr(scripts, "_PROGRAMS_PATH", str(tmp_path))
     row = doctor._git(settings(tmp_path))
     assert (row["status"], row["detail"]) == ("no", "git is missing: install the package git")
 

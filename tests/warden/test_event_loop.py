@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from roost.warden.event_loop import READ, WRITE, CancelledError, CoroutineTask, EventLoop, Future
-from roost.warden.waiting import create_task, sleep_seconds, wait_until_done, wait_until_ready
+from roost.warden.waiting import create_background_task, sleep_seconds, wait_until_done, wait_until_ready
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
@@ -50,7 +50,7 @@ def test_run_returns_the_result_or_raises_the_error() -> None:
 def test_a_future_keeps_its_first_result_for_every_waiter() -> None:
     async def main() -> list[int]:
         future = Future[int]()
-        waiters = [create_task(read(future)) for _ in range(3)]
+        waiters = [CoroutineTask(read(future)) for _ in range(3)]
         await sleep_seconds(0)
         future.set_result(1)
         future.set_result(2)
@@ -70,7 +70,7 @@ def test_the_error_of_a_task_is_raised_where_it_is_awaited() -> None:
 
     async def main() -> None:
         with pytest.raises(LookupError):
-            await create_task(fail())
+            await CoroutineTask(fail())
 
     run(main())
 
@@ -82,10 +82,9 @@ def test_errors_of_callbacks_and_background_tasks_are_reported_and_the_loop_goes
         raise LookupError("task")
 
     async def main() -> str:
-        loop = EventLoop.running
-        loop.create_background_task(fail())
-        loop.call_soon(int, "callback")
-        loop.create_background_task(sleep_seconds(60)).cancel()
+        create_background_task(fail())
+        EventLoop.running.call_soon(int, "callback")
+        create_background_task(sleep_seconds(60)).cancel()
         await sleep_seconds(0.001)
         return "alive"
 
@@ -104,7 +103,7 @@ def test_a_cancelled_task_cleans_up_and_ends() -> None:
             steps.append("cleaned up")
 
     async def main() -> None:
-        task = create_task(work())
+        task = CoroutineTask(work())
         await sleep_seconds(0)
         task.cancel()
         task.cancel()
@@ -123,7 +122,7 @@ def test_a_task_cancelled_before_its_start_does_nothing() -> None:
         steps.append("started")
 
     async def main() -> None:
-        task = create_task(work())
+        task = CoroutineTask(work())
         task.cancel()
         await wait_until_done(task)
 
@@ -143,7 +142,7 @@ def test_a_result_and_a_cancellation_in_one_round_resume_the_task_once(first: st
 
     async def main() -> list[str]:
         future, steps = Future[str](), list[str]()
-        task = create_task(work(future, steps))
+        task = CoroutineTask(work(future, steps))
         await sleep_seconds(0)
         actions = [lambda: future.set_result("result"), task.cancel]
         for act in actions if first == "result" else reversed(actions):
@@ -158,7 +157,7 @@ def test_a_task_that_cancels_itself_ends_where_it_waits_next() -> None:
     steps: list[str] = []
 
     async def main() -> None:
-        task: CoroutineTask[None] = create_task(work())
+        task: CoroutineTask[None] = CoroutineTask(work())
         await wait_until_done(task)
 
     async def work() -> None:
@@ -184,7 +183,7 @@ def test_tasks_left_at_the_end_are_cancelled_and_awaited() -> None:
             steps.append("cleaned up")
 
     async def main() -> None:
-        create_task(work())
+        CoroutineTask(work())
         await sleep_seconds(0)
 
     run(main())
@@ -213,8 +212,8 @@ def test_a_descriptor_is_watched_in_both_directions() -> None:
 
         async def main() -> list[str]:
             events: list[str] = []
-            reading = create_task(note("read", READ, events))
-            await create_task(note("write", WRITE, events))
+            reading = CoroutineTask(note("read", READ, events))
+            await CoroutineTask(note("write", WRITE, events))
             assert events == ["write"]
             theirs.send(b"x")
             await wait_until_done(reading)
@@ -234,7 +233,7 @@ def test_a_closed_peer_wakes_reader_and_writer(pipe: tuple[int, int]) -> None:
             os.write(other[1], bytes(65536))
 
     async def main() -> None:
-        waiting = [create_task(wait_until_ready(pipe[0], READ)), create_task(wait_until_ready(other[1], WRITE))]
+        waiting = [CoroutineTask(wait_until_ready(pipe[0], READ)), CoroutineTask(wait_until_ready(other[1], WRITE))]
         await sleep_seconds(0)
         os.close(pipe[1])
         os.close(other[0])
@@ -248,13 +247,13 @@ def test_the_number_of_a_closed_descriptor_can_be_used_again(pipe: tuple[int, in
     async def main() -> None:
         for _ in range(3):
             number, writer = os.pipe2(os.O_NONBLOCK)
-            waiting = create_task(wait_until_ready(number, READ))
+            waiting = CoroutineTask(wait_until_ready(number, READ))
             await sleep_seconds(0)
             waiting.cancel()
             await wait_until_done(waiting)  # ends the watch
             os.close(number)
             os.dup2(pipe[0], number)
-            reading = create_task(wait_until_ready(number, READ))
+            reading = CoroutineTask(wait_until_ready(number, READ))
             await sleep_seconds(0)
             os.write(pipe[1], b"x")
             await wait_until_done(reading, seconds=5)

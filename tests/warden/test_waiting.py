@@ -1,17 +1,19 @@
-"""Ways to wait in the warden: time limits, groups of tasks, and turns."""
+"""Ways to wait in the warden: time limits, groups of tasks, turns, and calls in threads."""
 
 import os
+import threading
 import time
 from contextlib import suppress
 
 import pytest
 
-from roost.warden.event_loop import READ, CancelledError, Future
+from roost.warden.event_loop import READ, CancelledError, CoroutineTask, Future
 from roost.warden.waiting import (
     TaskLock,
     TimeLimit,
-    create_task,
+    WorkerThreads,
     gather_results,
+    run_in_thread,
     sleep_seconds,
     wait_until_done,
     wait_until_ready,
@@ -45,7 +47,7 @@ def test_wait_ends_with_all_the_first_or_the_time() -> None:
         await wait_until_done(one, two, seconds=0.001)
         one.set_result(None)
         await wait_until_done(one, two, first=True)
-        waiting = create_task(wait_until_done(one, two))
+        waiting = CoroutineTask(wait_until_done(one, two))
         await sleep_seconds(0.001)
         assert not waiting.done()
         two.settle(None, LookupError())  # is not raised
@@ -75,7 +77,7 @@ def test_a_cancelled_gather_cancels_its_tasks_and_waits_for_them() -> None:
     steps: list[str] = []
 
     async def main() -> None:
-        task = create_task(gather_results(note(steps, "one"), note(steps, "two")))
+        task = CoroutineTask(gather_results(note(steps, "one"), note(steps, "two")))
         await sleep_seconds(0.001)
         task.cancel()
         await wait_until_done(task)
@@ -130,7 +132,7 @@ def test_errors_and_cancellations_pass_a_time_limit() -> None:
     async def main() -> None:
         with pytest.raises(LookupError), TimeLimit(60):
             await fail()
-        task = create_task(limited())
+        task = CoroutineTask(limited())
         await sleep_seconds(0.001)
         task.cancel()
         await wait_until_done(task)
@@ -147,7 +149,7 @@ def test_a_cancellation_is_not_lost_when_a_limit_expires_at_the_same_time() -> N
     steps: list[str] = []
 
     async def main() -> None:
-        task = create_task(limited())
+        task = CoroutineTask(limited())
         await sleep_seconds(0)
         time.sleep(0.005)  # the limit has expired, and its task was not resumed yet
         task.cancel()
@@ -170,7 +172,7 @@ def test_a_descriptor_or_a_future_ends_the_wait() -> None:
 
     async def main() -> None:
         other = Future[int]()
-        waiting = create_task(wait_until_ready(reader, READ, other))
+        waiting = CoroutineTask(wait_until_ready(reader, READ, other))
         await sleep_seconds(0.001)
         assert not waiting.done()
         other.set_result(1)
@@ -189,7 +191,7 @@ def test_a_lock_admits_tasks_in_order_and_skips_cancelled_ones() -> None:
 
     async def main() -> None:
         lock = TaskLock()
-        tasks = [create_task(enter(lock, number)) for number in range(5)]
+        tasks = [CoroutineTask(enter(lock, number)) for number in range(5)]
         await sleep_seconds(0.001)
         assert steps == [0]
         tasks[1].cancel()
@@ -212,3 +214,42 @@ def test_a_lock_admits_tasks_in_order_and_skips_cancelled_ones() -> None:
 
     run(main())
     assert steps == [0, 2, 4, 5]
+
+
+def test_a_call_returns_the_result_or_raises_the_error() -> None:
+    async def main() -> None:
+        assert await run_in_thread(int, "7", base=8) == 7
+        with pytest.raises(ValueError, match="seven"):
+            await run_in_thread(int, "seven")
+
+    run(main())
+    threads = WorkerThreads(1)
+    assert threads.call(int, "7") == 7
+    with pytest.raises(ValueError, match="seven"):
+        threads.call(int, "seven")
+    assert threads.call(threading.get_ident) == threads.call(threading.get_ident) != threading.get_ident()
+
+
+def test_calls_run_side_by_side_up_to_the_number_of_threads() -> None:
+    threads, barrier = WorkerThreads(3), threading.Barrier(3)
+
+    async def main() -> list[int]:
+        return await gather_results(*(threads.run(barrier.wait, 10) for _ in range(6)))
+
+    assert sorted(run(main())) == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_thread_outlives_the_loop_that_its_call_came_from() -> None:
+    threads, started, released = WorkerThreads(1), threading.Event(), threading.Event()
+
+    def block() -> None:
+        started.set()
+        released.wait(10)
+
+    async def main() -> None:
+        CoroutineTask(threads.run(block))
+        await run_in_thread(started.wait, 10)
+
+    run(main())
+    released.set()
+    assert threads.call(int, "7") == 7

@@ -11,8 +11,7 @@ from roost.core import log
 from roost.drivers.embedding.contract import EmbeddingFailed, EmbeddingModel, EmbeddingUnavailable
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from roost.drivers.sandbox.contract import Sandbox, SandboxProcess, SandboxProgram
-from roost.drivers.sandbox.packages import find_packages
-from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, read_answer
+from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, find_packages, read_answer
 
 _log = log.get_logger("embedding_model")
 _PROGRAM = Path(__file__).with_name("minilm_worker.py")

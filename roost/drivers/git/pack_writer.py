@@ -42,7 +42,9 @@ class PackWriter:
         found = object_id(kind, data)
         if found not in self._objects:
             compressed = zlib.compress(data, _LEVEL) if _is_compressible(data) else _store_bytes(data)
-            self._append(found, _entry_header(kind, len(data)), compressed)
+            entry = _entry_header(kind, len(data)) + compressed
+            self._objects[found] = (zlib.crc32(entry), self._end)
+            self._end += self._file.write(entry)
         return found
 
     def begin_blob(self, size: int) -> "LargeBlob":
@@ -68,14 +70,6 @@ class PackWriter:
         self._file.flush()
         index = b"".join(_index_parts(self._objects)) + checksum
         return checksum.hex(), index + _new_sha1(index).digest()
-
-    def _append(self, found: bytes, *parts: bytes) -> None:
-        checksum, size = 0, 0
-        for part in parts:
-            checksum = zlib.crc32(part, checksum)
-            size += self._file.write(part)
-        self._objects[found] = (checksum, self._end)
-        self._end += size
 
 
 class LargeBlob:

@@ -9,14 +9,15 @@ record.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 
 from roost.core.machine.unix_socket import Stream
-from roost.drivers.git.command import INTERNAL_REFS
 from roost.drivers.git.contract import (
     MAIN,
     MAX_REPOSITORY_BYTES,
+    GitEntry,
     GitFailed,
     PushedTree,
     PushHandler,
@@ -26,9 +27,9 @@ from roost.drivers.git.contract import (
     RefUpdate,
     UnknownCommit,
 )
+from roost.drivers.git.runner import GitRunner
+from roost.drivers.git.scripts import INTERNAL_REFS, PENDING
 
-PENDING = f"{INTERNAL_REFS}/push"
-"""The commit of a push from before it is applied until `main` has moved."""
 CONCURRENT_PUSH = "Another push or change was faster. Run `git pull --rebase` and push again."
 
 _QUARANTINE = re.compile(r"(tmp_objdir-)?incoming-\w+")
@@ -97,23 +98,17 @@ PUSH_HOOKS: Mapping[str, bytes] = {
 class PushConversation(PushOutput):
     """The server's side of the control socket during one push.
 
-    `lock` is the agent's, held from before the push is applied until `main` has moved. `open_tree` gives access to the
-    tree of a commit in a quarantine.
+    `lock` is the agent's, held from before the push is applied until `main` has moved.
     """
 
     def __init__(
-        self,
-        stream: Stream,
-        handler: PushHandler,
-        lock: asyncio.Lock,
-        has_space: Callable[[], bool],
-        open_tree: Callable[[str, str], PushedTree],
+        self, stream: Stream, handler: PushHandler, lock: asyncio.Lock, runner: GitRunner, agent_id: str
     ) -> None:
         self._reader, self._writer = stream
         self._handler = handler
         self._lock = lock
-        self._has_space = has_space
-        self._open_tree = open_tree
+        self._runner = runner
+        self._agent_id = agent_id
         self._update: RefUpdate | None = None
         self._holds_lock = False
         self.is_applied = False
@@ -153,13 +148,14 @@ class PushConversation(PushOutput):
             updates.append(_parse_update(line))
 
         async def decide() -> None:
-            if not self._has_space():
+            if not self._runner.has_space(self._agent_id):
                 raise PushRefused(f"The repository has reached its limit of {MAX_REPOSITORY_BYTES // 1024**3} GiB.")
             await self._handler.begin(updates)
             if len(updates) != 1 or updates[0].new is None or not updates[0].is_commit:
                 raise PushRefused("Push one commit to one branch.")
             try:
-                await self._handler.check(self._open_tree(quarantine, updates[0].new))
+                tree = _QuarantinedTree(self._runner, self._agent_id, quarantine, updates[0].new)
+                await self._handler.check(tree)
             except (GitFailed, UnknownCommit):
                 raise PushRefused("The pushed files cannot be read.") from None
             self._update = updates[0]
@@ -170,6 +166,7 @@ class PushConversation(PushOutput):
         update = self._update
         if update is None:
             raise GitFailed("Git updates a reference without having asked")
+        # Before the hook looks at `main`, so that no commit comes between its look and the record of the push.
         await self._lock.acquire()
         self._holds_lock = True
         try:
@@ -204,6 +201,23 @@ class PushConversation(PushOutput):
             self._writer.write(answer)
             await self._writer.drain()
         return answer == b"+ok\n"
+
+
+@dataclass(frozen=True)
+class _QuarantinedTree(PushedTree):
+    runner: GitRunner
+    agent_id: str
+    quarantine: str
+    commit: str
+
+    def list_entries(self) -> AsyncGenerator[GitEntry]:
+        return self.runner.list_tree(self.agent_id, self.commit, self.quarantine)
+
+    async def read_files(self, entries: Sequence[GitEntry]) -> AsyncGenerator[bytes]:
+        names = [entry.blob for entry in entries]
+        async with aclosing(self.runner.read_blobs(self.agent_id, names, self.quarantine)) as blobs:
+            async for blob in blobs:
+                yield b"".join([chunk async for chunk in blob.content])
 
 
 async def _check_current(current: str, update: RefUpdate) -> None:

@@ -17,7 +17,6 @@ import httpx2
 from roost.core import ids, log
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sanitize import sanitize_line
-from roost.drivers.git.command import GitScript
 from roost.drivers.git.contract import EntryKind, GitBlob, GitEntry, GitFailed
 from roost.drivers.git.remote_client import RemoteClient
 from roost.drivers.git.remote_contract import (
@@ -33,6 +32,7 @@ from roost.drivers.git.remote_contract import (
     RemoteUnavailable,
 )
 from roost.drivers.git.runner import GitRunner, feed_command, read_status
+from roost.drivers.git.scripts import GitScript
 from roost.drivers.sandbox.contract import Sandbox
 
 _FETCH_SECONDS, _READ_SECONDS = 120.0, 60.0
@@ -91,9 +91,9 @@ class SandboxedRemotes(RemoteRepositories):
     @asynccontextmanager
     async def _connect(self, subject: str, url: str) -> AsyncGenerator[RemoteClient]:
         """Open a client within the limits of time and number."""
-        self._check(url)
         each = self._each.setdefault(subject, asyncio.Semaphore(_EACH))
         try:
+            self._check(url)
             async with asyncio.timeout(_FETCH_SECONDS), each, self._total:
                 client = RemoteClient(self._transports(subject), url)
                 async with aclosing(client):
@@ -114,8 +114,6 @@ class SandboxedRemotes(RemoteRepositories):
             self._check_url(url)
         except httpx2.InvalidURL:
             raise RemoteRefused("The URL is malformed") from None
-        except Problem as problem:
-            raise _translate_problem(problem) from None
 
     async def _receive(self, name: str, commit: str, client: RemoteClient) -> None:
         script = GitScript(_RECEIVE, (commit,), is_writable=True)

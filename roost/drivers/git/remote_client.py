@@ -6,7 +6,7 @@ credential is sent, and content codings are refused, so that the size that is li
 
 import re
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 
 import httpx2
 
@@ -101,16 +101,14 @@ class RemoteClient:
             raise RemoteRefused("Git repositories with SHA-256 object names are not supported")
         self._capabilities = [_SHA1] if _SHA1 in found else []
 
-    @asynccontextmanager
-    async def _post(self, command: str, arguments: list[str], limit: int) -> AsyncGenerator[PacketReader]:
+    def _post(self, command: str, arguments: list[str], limit: int) -> AbstractAsyncContextManager[PacketReader]:
         request = self._http.build_request(
             "POST",
             f"{self._url}/{_SERVICE}",
             content=encode_command(command, self._capabilities, arguments),
             headers={"Content-Type": f"application/x-{_SERVICE}-request"},
         )
-        async with self._send(request, "result", limit) as packets:
-            yield packets
+        return self._send(request, "result", limit)
 
     @asynccontextmanager
     async def _send(self, request: httpx2.Request, kind: str, limit: int) -> AsyncGenerator[PacketReader]:
@@ -153,7 +151,6 @@ async def _read_limited(response: httpx2.Response, limit: int) -> AsyncGenerator
 
 
 async def _next_section(packets: PacketReader) -> bytes | None:
-    """Return the name of the next section, None at the end."""
     packet = await packets.read()
     if isinstance(packet, bytes):
         if packet.startswith(b"ERR "):

@@ -6,19 +6,16 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from roost.core import log
 from roost.core.sanitize import sanitize_line
-from roost.drivers.git import scripts, trees
-from roost.drivers.git.collection import SandboxedCollector
-from roost.drivers.git.command import GitScript
-from roost.drivers.git.commit_writer import format_commit, write_changes
+from roost.drivers.git import scripts
+from roost.drivers.git.commit_writer import ChangeWriter, ObjectReader, TreeEditor, format_commit
 from roost.drivers.git.contract import (
     MAIN,
     BadGitRequest,
@@ -31,17 +28,26 @@ from roost.drivers.git.contract import (
     GitRequest,
     GitService,
     GitUnavailable,
-    PushedTree,
     PushHandler,
     PushUnfinished,
+    RepositoryUsage,
 )
-from roost.drivers.git.object_reader import ObjectReader
 from roost.drivers.git.pack_writer import ObjectKind
 from roost.drivers.git.pkt_line import insert_remark
-from roost.drivers.git.push import PENDING, PUSH_HOOKS, PushConversation
+from roost.drivers.git.push import PUSH_HOOKS, PushConversation
 from roost.drivers.git.repository_files import draft_pack, list_packs, read_reference, write_reference
-from roost.drivers.git.runner import PROBE, GitRunner, check_object_id, check_status, feed_command, read_status
-from roost.drivers.git.tree_editor import TreeEditor
+from roost.drivers.git.runner import (
+    PROBE,
+    GitRunner,
+    check_object_id,
+    check_status,
+    feed_command,
+    id_lines,
+    parse_changes,
+    read_status,
+    send_input,
+)
+from roost.drivers.git.scripts import PENDING, GitScript
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox
 
 _PROTOCOL = re.compile(r"[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?(:[0-9a-zA-Z]+(=[0-9a-zA-Z]+)?)*")
@@ -49,6 +55,7 @@ _READ_BYTES = 256 * 1024
 _CAPABILITIES = GitRequest(GitService.UPLOAD_PACK, "version=2")
 _CAPABILITIES_BYTES = 4096
 """Limit of an answer that is kept: it has no references, so that it never changes (gitprotocol-v2(5))."""
+_COLLECTION_SECONDS = 1800.0
 
 _log = log.get_logger("git")
 
@@ -80,7 +87,7 @@ class SandboxedRepositories(GitRepositories):
             self._capabilities.pop(agent_id, None)
 
     async def head(self, agent_id: str) -> str | None:
-        if not self._exists(agent_id):
+        if agent_id not in self._known and not self._runner.path(agent_id).is_dir():
             return None
         if head := read_reference(self._runner.path(agent_id), MAIN):  # without a command, because it is asked often
             return head
@@ -111,7 +118,7 @@ class SandboxedRepositories(GitRepositories):
                     editor = TreeEditor(objects.read_tree)
                     if base is not None:
                         await editor.open_tree(await objects.find_tree(base))
-                    await write_changes(draft.pack, editor, changes)
+                    await ChangeWriter(draft.pack, editor).write(changes)
                 tree = await asyncio.to_thread(editor.write_trees, draft.pack.add_object)
                 if parent is not None and tree == parent_tree:
                     commit = parent
@@ -130,7 +137,7 @@ class SandboxedRepositories(GitRepositories):
     async def list_changes(self, agent_id: str, old: str | None, new: str) -> AsyncGenerator[GitEntry]:
         arguments = [check_object_id(commit) for commit in (new, old) if commit is not None]
         async with self._runner.run(agent_id, GitScript(scripts.LIST_CHANGES, tuple(arguments))) as process:
-            async for entry in trees.parse_changes(process.reader):
+            async for entry in parse_changes(process.reader):
                 yield entry
             await check_status(process)
 
@@ -179,10 +186,8 @@ class SandboxedRepositories(GitRepositories):
 
     async def finish_push(self, agent_id: str, *, undo: bool = False) -> None:
         async with self._locked(agent_id):
-            await self._finish_push(agent_id, scripts.UNDO_PUSH if undo else scripts.FINISH_PUSH)
-
-    async def _finish_push(self, agent_id: str, script: str = scripts.FINISH_PUSH) -> None:
-        await self._runner.query(agent_id, GitScript(script, is_writable=True))
+            script = scripts.UNDO_PUSH if undo else scripts.FINISH_PUSH
+            await self._runner.query(agent_id, GitScript(script, is_writable=True))
 
     @asynccontextmanager
     async def _conversation(
@@ -194,9 +199,7 @@ class SandboxedRepositories(GitRepositories):
             if not ended.cancelled() and isinstance(error := ended.exception(), Exception):
                 process.reader.set_exception(error)
 
-        open_tree = partial(_QuarantinedTree, self._runner, agent_id)
-        has_space = partial(self._runner.has_space, agent_id)
-        push = PushConversation(process.control, handler, self._locks[agent_id], has_space, open_tree)
+        push = PushConversation(process.control, handler, self._locks[agent_id], self._runner, agent_id)
         talking = asyncio.create_task(push.run())
         talking.add_done_callback(interrupt)
         try:
@@ -208,7 +211,7 @@ class SandboxedRepositories(GitRepositories):
             try:
                 if push.is_applied:
                     await process.kill()
-                    await self._finish_push(agent_id)
+                    await self._runner.query(agent_id, GitScript(scripts.FINISH_PUSH, is_writable=True))
             finally:
                 push.release_lock()
 
@@ -229,25 +232,39 @@ class SandboxedRepositories(GitRepositories):
             async with self._locked(agent_id):
                 pass
 
-    def _exists(self, agent_id: str) -> bool:
-        return agent_id in self._known or self._runner.path(agent_id).is_dir()
 
+class SandboxedCollector(GarbageCollector):
+    """`lock` holds off commits and the application of pushes."""
 
-class _QuarantinedTree(PushedTree):
-    def __init__(self, runner: GitRunner, agent_id: str, quarantine: str, commit: str) -> None:
+    def __init__(self, runner: GitRunner, lock: Callable[[str], AbstractAsyncContextManager[None]]) -> None:
         self._runner = runner
-        self._agent_id = agent_id
-        self._quarantine = quarantine
-        self._commit = commit
+        self._lock = lock
+        self._running: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def list_entries(self) -> AsyncGenerator[GitEntry]:
-        return self._runner.list_tree(self._agent_id, self._commit, self._quarantine)
+    async def wait(self, agent_id: str) -> None:
+        """Wait for the end of a collection; none begins before the caller waits for something else."""
+        async with self._running[agent_id]:
+            pass
 
-    async def read_files(self, entries: Sequence[GitEntry]) -> AsyncGenerator[bytes]:
-        names = [entry.blob for entry in entries]
-        async with aclosing(self._runner.read_blobs(self._agent_id, names, self._quarantine)) as blobs:
-            async for blob in blobs:
-                yield b"".join([chunk async for chunk in blob.content])
+    async def measure_usage(self, agent_id: str) -> RepositoryUsage | None:
+        return await asyncio.to_thread(self._runner.measure_usage, agent_id)
+
+    async def collect_garbage(self, agent_id: str, kept: Sequence[str], unreachable_before: datetime) -> bool:
+        script = GitScript(scripts.COLLECT, (f"{unreachable_before.timestamp():.0f}",), is_writable=True)
+        async with self._running[agent_id]:
+            if self._runner.writers[agent_id]:
+                return False
+            try:
+                async with (
+                    self._lock(agent_id),
+                    asyncio.timeout(_COLLECTION_SECONDS),
+                    self._runner.run(agent_id, script) as process,
+                ):
+                    await send_input(process, id_lines(kept))
+                    await check_status(process)
+            except TimeoutError:
+                raise GitFailed("The repository cannot be collected in time") from None
+        return True
 
 
 @contextmanager

@@ -7,7 +7,7 @@ belong to the server until they are complete, then to the user of the repository
 import os
 import re
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from io import BufferedRandom
 from pathlib import Path
 from typing import cast
@@ -86,12 +86,8 @@ class PackDraft:
 @contextmanager
 def draft_pack(repository: Path) -> Generator[PackDraft]:
     """Begin a pack. Raises OSError."""
-    with _open_folder(repository, PACKS) as folder:
-        draft = PackDraft(folder)
-        try:
-            yield draft
-        finally:
-            draft.close()
+    with _open_folder(repository, PACKS) as folder, closing(PackDraft(folder)) as draft:
+        yield draft
 
 
 @contextmanager

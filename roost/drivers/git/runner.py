@@ -1,9 +1,12 @@
-"""Runs scripts on repositories in a folder of this machine, each in a sandbox of its own."""
+"""Runs scripts on repositories in a folder of this machine, each in a sandbox of its own.
+
+All that Git prints about trees and blobs may come from hostile objects.
+"""
 
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +14,11 @@ from pathlib import Path
 from roost.core import log
 from roost.core.machine.disk_space import read_disk_space
 from roost.core.sanitize import sanitize_line
-from roost.drivers.git import scripts, trees
-from roost.drivers.git.command import GitScript, sandbox_command
+from roost.drivers.git import scripts
 from roost.drivers.git.contract import (
     MAX_PACK_BYTES,
     MAX_REPOSITORY_BYTES,
+    EntryKind,
     GitBlob,
     GitDiskFull,
     GitEntry,
@@ -26,6 +29,7 @@ from roost.drivers.git.contract import (
     UnknownCommit,
 )
 from roost.drivers.git.repository_files import list_packs
+from roost.drivers.git.scripts import GitScript, sandbox_command
 from roost.drivers.runtime.contract import RuntimeFailed
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox
 
@@ -33,6 +37,14 @@ PROBE = ".probe"
 """A name that no agent has, for the repository of a probe."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
+_READ_BYTES = 256 * 1024
+_KINDS = {
+    b"100644": EntryKind.FILE,
+    b"100664": EntryKind.FILE,  # of old versions of Git
+    b"100755": EntryKind.EXECUTABLE,
+    b"120000": EntryKind.LINK,
+    b"160000": EntryKind.SUBMODULE,
+}
 
 _log = log.get_logger("git")
 
@@ -78,20 +90,15 @@ class GitRunner:
         """Yield the entries of a commit, which may be in the quarantine of a push."""
         script = GitScript(scripts.LIST_TREE, (check_object_id(commit),), quarantine=quarantine)
         async with self.run(agent_id, script) as process:
-            async for entry in trees.parse_tree(process.reader):
+            async for entry in _parse_tree(process.reader):
                 yield entry
             await check_status(process)
 
     async def read_blobs(self, agent_id: str, blobs: Sequence[str], quarantine: str = "") -> AsyncGenerator[GitBlob]:
         """Yield blobs, which may be in the quarantine of a push."""
-
-        async def names() -> AsyncGenerator[bytes]:
-            for blob in blobs:
-                yield f"{check_object_id(blob)}\n".encode()
-
         script = GitScript(scripts.READ_BLOBS, quarantine=quarantine)
-        async with self.run(agent_id, script) as process, feed_command(process, names()):
-            async for blob in trees.parse_blobs(process.reader, blobs):
+        async with self.run(agent_id, script) as process, feed_command(process, id_lines(blobs)):
+            async for blob in _parse_blobs(process.reader, blobs):
                 yield blob
             await check_status(process)
 
@@ -186,8 +193,83 @@ async def check_status(process: CommandProcess) -> None:
         raise GitFailed
 
 
+async def id_lines(ids: Sequence[str]) -> AsyncGenerator[bytes]:
+    """Yield the ids of objects as lines of input. Raises UnknownCommit."""
+    for value in ids:
+        yield f"{check_object_id(value)}\n".encode()
+
+
 def check_object_id(value: str) -> str:
     """Return the id of an object. Raises UnknownCommit for anything else."""
     if not _OBJECT_ID.fullmatch(value):
         raise UnknownCommit
     return value
+
+
+async def _parse_tree(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
+    """Parse `git ls-tree -r -l -z`. Raises GitFailed."""
+    while entry := await _read_field(reader):
+        head, _, path = entry.partition(b"\t")
+        match head.split():
+            case [mode, b"blob" | b"commit", blob, size] if mode in _KINDS:
+                yield GitEntry(_path(path), _KINDS[mode], blob.decode(), int(size) if size.isdigit() else None)
+            case _:
+                raise GitFailed("A tree has an entry that is neither a file nor a link")
+
+
+async def parse_changes(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
+    """Parse `git diff-tree -r -z --no-renames`. Raises GitFailed."""
+    while head := await _read_field(reader):
+        path = _path(await _read_field(reader))
+        match head.split():
+            case [_, _, _, _, b"D"]:
+                yield GitEntry(path, EntryKind.DELETED, "")
+            case [_, mode, _, blob, _] if mode in _KINDS:
+                yield GitEntry(path, _KINDS[mode], blob.decode())
+            case _:
+                raise GitFailed("A tree has an entry that is neither a file nor a link")
+
+
+async def _parse_blobs(reader: asyncio.StreamReader, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
+    """Parse `git cat-file --batch` for these blobs. Raises GitFailed."""
+    for blob in blobs:
+        match (await reader.readline()).split():
+            case [name, b"blob", size] if name.decode() == blob:
+                content = _BlobContent(reader, int(size))
+            case _:
+                raise GitFailed(f"The repository has no blob {blob}")
+        yield GitBlob(blob, int(size), content)
+        async for _ in content:  # the rest
+            pass
+        await reader.readexactly(1)
+
+
+class _BlobContent(AsyncIterator[bytes]):
+    def __init__(self, reader: asyncio.StreamReader, size: int) -> None:
+        self._reader = reader
+        self._left = size
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        chunk = await self._reader.read(min(self._left, _READ_BYTES))
+        if not chunk:
+            raise GitFailed("Git ended in the middle of a blob")
+        self._left -= len(chunk)
+        return chunk
+
+
+async def _read_field(reader: asyncio.StreamReader) -> bytes:
+    """Return the next field without its NUL, empty at the end."""
+    try:
+        return (await reader.readuntil(b"\0"))[:-1]
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise GitFailed("Git ended in the middle of a tree") from None
+        return b""
+    except asyncio.LimitOverrunError:
+        raise GitFailed("A tree has a path that is too long") from None
+
+
+def _path(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")

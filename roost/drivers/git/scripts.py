@@ -1,12 +1,27 @@
-"""Shell scripts that run in the sandbox of a repository; their arguments are never part of their text.
+"""Sandboxed commands of Git: scripts, the programs and folders that they see, their configuration and their limits.
+
+A script has a repository as its working directory, the data of a command at descriptors 0 and 1, and the control socket
+at descriptor 3, to which it writes `exit STATUS` at its end. Its arguments are never part of its text.
 
 A commit becomes durable by the sync of two folders, since Git syncs files and not the folders that name them.
 """
 
-from roost.drivers.git.command import INTERNAL_REFS
-from roost.drivers.git.contract import MAIN
-from roost.drivers.git.push import PENDING
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
+from roost.drivers.git.contract import MAIN, MAX_PACK_BYTES, GitUnavailable
+from roost.drivers.runtime.contract import ContainerLimits
+from roost.drivers.sandbox.contract import COMMAND_FOLDER, SandboxCommand
+
+INTERNAL_REFS = "refs/roost"
+"""References that clients neither see nor change."""
+PENDING = f"{INTERNAL_REFS}/push"
+"""The commit of a push from before it is applied until `main` has moved."""
+HOOKS = "/hooks"
 UNKNOWN_COMMIT, PUSH_UNFINISHED = 44, 45
 """Statuses of scripts that found no such commit, or a recorded push."""
 
@@ -18,9 +33,7 @@ _KEPT_REFS = f"{INTERNAL_REFS}/kept"
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 _end = 'echo "exit {status}" >&3; exit'.format
-_check_commit = (
-    f'git cat-file -e "$1^{{commit}}" 2>/dev/null || {{ {_end(status=UNKNOWN_COMMIT)}; }}\n'  # the first argument
-)
+_check_commit = f'git cat-file -e "$1^{{commit}}" 2>/dev/null || {{ {_end(status=UNKNOWN_COMMIT)}; }}\n'
 _check_push = f"git rev-parse -q --verify {PENDING} >/dev/null && {{ {_end(status=PUSH_UNFINISHED)}; }}\n"
 # Every commit and push adds a pack; merging them by size keeps their number logarithmic. It also adds deltas.
 REPACK = f"set -- objects/pack/*.pack; [ $# -le {MAX_PACKS} ] || git repack -q -d --geometric=2 || true"
@@ -57,3 +70,117 @@ rm -f refs/heads/*.lock {INTERNAL_REFS}/*.lock
 commit=$(git rev-parse -q --verify {PENDING}) || {{ {_end(status=0)}; }}
 git update-ref {MAIN} "$commit" && sync objects/pack refs/heads && git update-ref -d {PENDING}
 """
+
+_MIB = 1024**2
+_ADDRESS_SPACE_KIB = 1536 * 1024
+_CPU_SECONDS = 600
+_VERSION_SECONDS = 10
+_LIMITS = ContainerLimits(memory_bytes=2048 * _MIB, cpus=2.0, pids=128, file_bytes=4 * MAX_PACK_BYTES, open_files=1024)
+_PROGRAMS_PATH = "/usr/local/bin:/usr/bin:/bin"
+_PROGRAMS = ("git", "rm", "sync")
+
+# Limits of address space and time hold on machines without control groups too.
+_PREFACE = f"exec 3>&1 1>&0\nulimit -v {_ADDRESS_SPACE_KIB}\nulimit -t {_CPU_SECONDS}\n"
+_EXIT = '\necho "exit $?" >&3\n'
+
+_CONFIGURATION: Mapping[str, str] = {
+    "safe.directory": COMMAND_FOLDER,
+    "core.hooksPath": HOOKS,
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
+    "core.fsync": "all",
+    "core.logAllRefUpdates": "false",
+    # Larger files are streamed instead of held in memory.
+    "core.bigFileThreshold": "16m",
+    "core.packedGitWindowSize": "16m",
+    "core.packedGitLimit": "256m",
+    "core.deltaBaseCacheLimit": "32m",
+    "pack.threads": "2",
+    "pack.windowMemory": "64m",
+    "transfer.fsckObjects": "true",
+    "transfer.hideRefs": INTERNAL_REFS,
+    "receive.fsckObjects": "true",
+    "receive.denyDeletes": "true",
+    "receive.denyNonFastForwards": "true",
+    "receive.maxInputSize": str(MAX_PACK_BYTES),
+    "receive.autogc": "false",
+    "receive.advertisePushOptions": "false",
+    # Every push stays one pack, so that making it durable takes the sync of one folder.
+    "receive.unpackLimit": "1",
+    "uploadpack.allowFilter": "true",
+    "uploadpack.allowAnySHA1InWant": "true",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+_ENVIRONMENT: Mapping[str, str] = {
+    "PATH": "/bin",
+    "LANG": "C.UTF-8",
+    "HOME": "/nonexistent",
+    "GIT_DIR": COMMAND_FOLDER,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOC_LIMIT": "512m",  # of one object, which a small delta can make of any size
+    "GIT_CONFIG_COUNT": str(len(_CONFIGURATION)),
+    **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(_CONFIGURATION)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_CONFIGURATION.values())},
+}
+
+
+@dataclass(frozen=True)
+class GitScript:
+    """A script of a repository; `hooks` by name, `protocol` is what the client says in `Git-Protocol`.
+
+    quarantine: name of the folder of a push's objects, if the script sees them.
+    """
+
+    text: str
+    arguments: tuple[str, ...] = ()
+    is_writable: bool = False
+    hooks: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    protocol: str = ""
+    quarantine: str = ""
+
+
+def sandbox_command(folder: Path, script: GitScript) -> SandboxCommand:
+    """Return the command of a script for the repository in `folder`. Raises GitUnavailable."""
+    programs, execution_path = find_git()
+    environment = {**_ENVIRONMENT, "GIT_EXEC_PATH": execution_path}
+    if script.protocol:
+        environment["GIT_PROTOCOL"] = script.protocol
+    if script.quarantine:
+        objects = f"{COMMAND_FOLDER}/objects"
+        environment["GIT_OBJECT_DIRECTORY"] = f"{objects}/{script.quarantine}"
+        environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = objects
+    return SandboxCommand(
+        script=f"{_PREFACE}{script.text}{_EXIT}",
+        arguments=script.arguments,
+        folder=folder,
+        is_writable=script.is_writable,
+        programs=programs,
+        environment=environment,
+        scripts={f"{HOOKS}/{name}": hook for name, hook in script.hooks.items()},
+        limits=_LIMITS,
+    )
+
+
+@cache
+def find_git() -> tuple[Mapping[str, Path], str]:
+    """Return the programs by their paths in a sandbox, and the path of Git's own. Raises GitUnavailable."""
+    programs: dict[str, Path] = {}
+    for name in _PROGRAMS:
+        found = shutil.which(name, path=_PROGRAMS_PATH)
+        if found is None:
+            raise GitUnavailable(f"{name} is missing: install the package {'git' if name == 'git' else 'coreutils'}")
+        programs[f"/bin/{name}"] = Path(found).resolve()
+    try:
+        command = [programs["/bin/git"], "--exec-path"]
+        result = subprocess.run(command, check=True, capture_output=True, timeout=_VERSION_SECONDS, text=True, env={})
+    except (OSError, subprocess.SubprocessError) as error:
+        raise GitUnavailable(f"git cannot be run: {error}") from None
+    path = Path(result.stdout.strip())
+    if not any(path.is_relative_to(folder) for folder in ("/usr/lib", "/usr/lib64", "/usr/lib32")):
+        programs[str(path)] = path.resolve()
+    return programs, str(path)

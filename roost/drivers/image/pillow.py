@@ -25,8 +25,7 @@ from roost.drivers.image.contract import (
 )
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from roost.drivers.sandbox.contract import Sandbox, SandboxProcess, SandboxProgram
-from roost.drivers.sandbox.packages import find_packages
-from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, read_answer
+from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, find_packages, read_answer
 
 _log = log.get_logger("images")
 _PROGRAM = Path(__file__).with_name("worker.py")

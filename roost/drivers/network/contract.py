@@ -48,7 +48,7 @@ class ContentSource(ABC):
         self.name = name
 
     @abstractmethod
-    def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+    def car(self, cid: str) -> AsyncGenerator[bytes]:
         """Yield the bytes of an unverified CAR of the whole content. Close the generator to stop early.
 
         Raises ContentNotAtSource, SourceFailed.
@@ -73,7 +73,7 @@ class NetworkAnnouncer(ABC):
         """Return whether the content is announced."""
 
     @abstractmethod
-    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes, None]]) -> None:
+    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes]]) -> None:
         """Provide and announce content. `car` opens the CAR of the whole content, if the network needs it.
 
         Errors of reading the CAR are passed on; then nothing is announced.

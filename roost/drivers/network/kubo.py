@@ -6,16 +6,21 @@ the node; withdrawing removes the pin, and the node's garbage collection removes
 """
 
 import asyncio
+import base64
+import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
-from typing import cast
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
 
 import httpx2
 
 from roost.core import clock, ids, log
+from roost.core.machine.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
+from roost.drivers.model.json_access import as_object, parse_json
 from roost.drivers.network.contract import (
     HOST_LIMIT,
     ContentNotAtSource,
@@ -25,7 +30,6 @@ from roost.drivers.network.contract import (
     PublicNetwork,
     SourceFailed,
 )
-from roost.drivers.network.rpc import KuboRpc
 from roost.net.addresses import Address, parse_address
 
 Locate = Callable[[str, int], Awaitable[tuple[Sequence[Address], int]]]
@@ -41,8 +45,107 @@ _PEER = re.compile(
     r"(/p2p/[A-Za-z0-9]{1,128}(?:/p2p-circuit/p2p/[A-Za-z0-9]{1,128})?)"
 )
 _IP_ADDRESS = re.compile(r"/ip[46]/([^/]+)/")
+CONNECT_SECONDS = 5.0
+_MAX_LINE, _LAST_OBJECTS, _MAX_ERROR = 64 * 1024, 8, 500
+"""Maximum bytes of a line, number of lines kept, and maximum characters of an error message."""
 
 _log = log.get_logger("network")
+
+
+class KuboRpc:
+    """RPC of a node (docs.ipfs.tech, kubo RPC API): each call is a POST that returns JSON lines or a stream.
+
+    Answers are limited although the node is the operator's own, and its messages go only to the log.
+    """
+
+    def __init__(self, url: str, credential: Sensitive[str] | None) -> None:
+        """`credential` has kubo's own format: `bearer:TOKEN` or `basic:USER:PASSWORD`."""
+        self._url = url
+        self._credential = credential
+        self._trust = httpx2.create_ssl_context()
+
+    @asynccontextmanager
+    async def post(
+        self,
+        verb: str,
+        *,
+        idle: float,
+        content: AsyncIterator[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **params: str,
+    ) -> AsyncGenerator[httpx2.Response]:
+        """Stream the answer of one call; `idle` is in seconds. Raises SourceFailed, NetworkRefused."""
+        timeout = httpx2.Timeout(idle, connect=CONNECT_SECONDS)
+        try:
+            async with (
+                httpx2.AsyncClient(timeout=timeout, verify=self._trust, trust_env=False) as client,
+                client.stream(
+                    "POST",
+                    f"{self._url}/api/v0/{verb}",
+                    params=params,
+                    content=content,
+                    headers={**self._headers(), **(headers or {})},
+                ) as response,
+            ):
+                if not response.is_success:
+                    raise NetworkRefused(await _reason(response))
+                yield response
+        except httpx2.HTTPError as error:
+            raise SourceFailed(f"{verb}: {describe_network_error(error)}") from None
+
+    async def call(
+        self,
+        verb: str,
+        *,
+        idle: float,
+        content: AsyncIterator[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **params: str,
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return the last JSON objects of an answer. Raises SourceFailed, and NetworkRefused also for a late error."""
+        objects: deque[Mapping[str, Any]] = deque(maxlen=_LAST_OBJECTS)
+        async with self.post(verb, idle=idle, content=content, headers=headers, **params) as response:
+            rest = b""
+            async for piece in response.aiter_bytes():
+                *whole, rest = (rest + piece).split(b"\n")
+                if len(rest) > _MAX_LINE:
+                    raise SourceFailed(f"{verb}: a line exceeds {_MAX_LINE} bytes")
+                objects.extend(_object(line) for line in whole if line)
+            if rest:
+                objects.append(_object(rest))
+        return tuple(objects)
+
+    def _headers(self) -> Mapping[str, str]:
+        headers = {"User-Agent": "roost", "Accept-Encoding": "identity"}
+        if self._credential is None:
+            return headers
+        kind, _, secret = self._credential.reveal().partition(":")
+        if kind == "basic":
+            return {**headers, "Authorization": f"Basic {base64.b64encode(secret.encode()).decode()}"}
+        return {**headers, "Authorization": f"Bearer {secret}"}
+
+
+async def _reason(response: httpx2.Response) -> str:
+    """Return the message of an error body: `{"Message": ...}`, or its first characters."""
+    text = b""
+    async for piece in response.aiter_bytes():
+        text += piece
+        if len(text) > _MAX_LINE:
+            break
+    try:
+        return str(json.loads(text)["Message"])[:_MAX_ERROR]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return f"{response.status_code} {text[:_MAX_ERROR].decode(errors='replace').strip()}"
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    found = parse_json(line)
+    if not isinstance(found, dict):
+        raise SourceFailed("The node's answer is not a JSON object")
+    answer = as_object(found)
+    if answer.get("Type") == "error":
+        raise NetworkRefused(str(answer.get("Message"))[:_MAX_ERROR])
+    return answer
 
 
 class KuboNetwork(PublicNetwork, NetworkAnnouncer):
@@ -77,7 +180,7 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
             raise
         return True
 
-    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes, None]]) -> None:
+    async def announce(self, cid: str, car: Callable[[], AsyncGenerator[bytes]]) -> None:
         try:
             async with asyncio.timeout(MAX_ANNOUNCE_SECONDS):
                 if not await self.has(cid):
@@ -99,8 +202,7 @@ class KuboNetwork(PublicNetwork, NetworkAnnouncer):
             self._addresses_expire_at = clock.monotonic_seconds() + _CACHE_SECONDS
         return self._cached_addresses
 
-    async def _import_car(self, cid: str, car: AsyncGenerator[bytes, None]) -> None:
-        """Import a CAR and pin its root."""
+    async def _import_car(self, cid: str, car: AsyncGenerator[bytes]) -> None:
         boundary = ids.random_bytes(16).hex()  # random, so that content cannot contain it
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
         async with aclosing(car), aclosing(_multipart_form(car, boundary)) as body:
@@ -147,7 +249,7 @@ class _KuboSource(ContentSource):
         self._hosts = hosts[:_MAX_PEERS]
         self._idle = idle
 
-    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+    async def car(self, cid: str) -> AsyncGenerator[bytes]:
         await asyncio.gather(*map(self._connect, self._hosts))
         began = False
         try:
@@ -167,18 +269,13 @@ class _KuboSource(ContentSource):
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 for address in await self._resolve_peer(host):
-                    if await self._connect_to(address):
+                    try:
+                        await self._rpc.call("swarm/connect", idle=ANSWER_SECONDS, arg=address)
                         return
+                    except (NetworkRefused, SourceFailed) as failed:
+                        _log.info("network.peer_not_reached", host=address, reason=failed.message)
         except (Problem, TimeoutError) as error:
             _log.info("network.peer_not_reached", host=host, reason=str(error) or "too slow")
-
-    async def _connect_to(self, address: str) -> bool:
-        try:
-            await self._rpc.call("swarm/connect", idle=ANSWER_SECONDS, arg=address)
-        except (NetworkRefused, SourceFailed) as failed:
-            _log.info("network.peer_not_reached", host=address, reason=failed.message)
-            return False
-        return True
 
     async def _resolve_peer(self, host: str) -> Sequence[str]:
         """Return the peer's multiaddrs with admitted IP addresses instead of a name; empty for other protocols."""
@@ -191,7 +288,6 @@ class _KuboSource(ContentSource):
 
 
 async def _multipart_form(car: AsyncIterator[bytes], boundary: str) -> AsyncGenerator[bytes]:
-    """Wrap a CAR as the only file of a multipart form."""
     head = 'Content-Disposition: form-data; name="file"; filename="a.car"\r\nContent-Type: application/octet-stream'
     yield f"--{boundary}\r\n{head}\r\n\r\n".encode()
     async for piece in car:

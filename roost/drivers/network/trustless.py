@@ -48,7 +48,7 @@ class _GatewaySource(ContentSource):
         self._idle = idle
         self._tenant_transport = tenant_transport
 
-    async def car(self, cid: str) -> AsyncGenerator[bytes, None]:
+    async def car(self, cid: str) -> AsyncGenerator[bytes]:
         async with AsyncExitStack() as stack:
             try:
                 client = await stack.enter_async_context(self._client())
@@ -62,29 +62,17 @@ class _GatewaySource(ContentSource):
                 raise SourceFailed(f"{self.name}: {describe_network_error(error)}") from None
             except (httpx2.InvalidURL, UnicodeError):
                 raise SourceFailed(f"{self.name}: invalid URL") from None
+            except (ContentNotAtSource, SourceFailed):
+                raise
+            except Problem as problem:  # of the transport
+                raise SourceFailed(problem.message) from None
 
     def _client(self) -> httpx2.AsyncClient:
         timeout = httpx2.Timeout(self._idle, connect=CONNECT_SECONDS)
         if self._tenant_transport is None:
             return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, trust_env=not is_loopback_url(self._url))
-        transport = _RefusingTransport(self._tenant_transport())
+        transport = self._tenant_transport()
         return httpx2.AsyncClient(headers=_HEADERS, timeout=timeout, transport=transport, trust_env=False)
-
-
-class _RefusingTransport(httpx2.AsyncBaseTransport):
-    """Transport wrapper that turns Problems into SourceFailed."""
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        try:
-            return await self._inner.handle_async_request(request)
-        except Problem as problem:
-            raise SourceFailed(problem.message) from None
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 def _check_response(response: httpx2.Response) -> None:

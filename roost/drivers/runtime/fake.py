@@ -13,9 +13,8 @@ import signal
 import socket
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,10 +26,18 @@ from roost.core.machine.memory import read_resident_bytes
 from roost.core.machine.unix_socket import Stream, StreamHandler
 from roost.core.problem import Problem
 from roost.drivers.runtime import loopback_namespace
-from roost.drivers.runtime.bwrap.agent_paths import validate_name
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
-from roost.drivers.runtime.bwrap.record import HostProcess, read_stat
-from roost.drivers.runtime.bwrap.remove import remove_tree
+from roost.drivers.runtime.bwrap.record import (
+    ContainerRecord,
+    HostProcess,
+    boot_id,
+    find_marked,
+    find_tree,
+    list_pids,
+    load_record,
+    read_stat,
+)
 from roost.drivers.runtime.contract import (
     Capabilities,
     Container,
@@ -57,8 +64,8 @@ class FakeRuntime(Runtime):
     name: ClassVar[str] = "fake"
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder.absolute()
-        self.disk = HostDiskMeter(self._folder)
+        self._paths = AgentPaths(folder)
+        self.disk = HostDiskMeter(self._paths.folder)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.slots = 16
         self.preferred: list[str] = []
@@ -86,9 +93,9 @@ class FakeRuntime(Runtime):
 
     async def start(self, spec: ContainerSpec) -> Container:
         async with self._locks[spec.agent_id]:
-            if container := self._load_container(spec.agent_id):
-                if container.delete_only == spec.delete_only:
-                    return container
+            if present := self._load_record(spec.agent_id):
+                if present.delete_only == spec.delete_only:
+                    return present.to_container()
                 await self._stop(spec.agent_id, _KILL_SECONDS)
             try:
                 return await self._start(spec)
@@ -101,118 +108,100 @@ class FakeRuntime(Runtime):
 
     async def delete(self, agent_id: str) -> None:
         await self.stop(agent_id, grace=0)
-        for folder in (self._run(agent_id), self._agent_folder(agent_id)):
-            await asyncio.to_thread(remove_tree, folder)
+        await asyncio.to_thread(self._paths.remove, agent_id)
 
     async def list(self) -> Sequence[Container]:
-        known = [path.parent.name for path in self._folder.glob("run/*/container.json")]
-        containers = [container for agent_id in known if (container := self._load_container(agent_id))]
-        recorded = {container.pid for container in containers}
-        found = [pid for pid, agent_id in self._find_wardens() if not self._locks[agent_id].locked()]
+        records = [found for agent_id in self._paths.list_agents() if (found := self._load_record(agent_id))]
+        recorded = {found.warden.pid for found in records}
+        marked = [process for agent, process in find_marked(self._paths.mark) if not self._locks[agent].locked()]
         # A child of a warden has its command line until it executes another program.
-        for pid in [pid for pid in found if recorded.isdisjoint({pid, _parent(pid)})]:
-            await _end(pid, 0)
-        return containers
+        for process in [one for one in marked if recorded.isdisjoint({one.pid, _parent(one.pid)})]:
+            await _end(process, 0)
+        return [found.to_container() for found in records]
 
     async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
-        running = {agent: found.pid for agent in agent_ids if (found := self._load_container(agent)) and found.pid}
-        return {agent: sum(map(_resident_bytes, {pid, *_descendants(pid)})) for agent, pid in running.items()}
+        running = {agent: found.warden.pid for agent in agent_ids if (found := self._load_record(agent))}
+        return {agent: sum(map(_resident_bytes, _tree(pid))) for agent, pid in running.items()}
 
     async def list_stored(self) -> Collection[str]:
-        return {path.name for path in self._folder.glob("agents/*")}
+        return self._paths.list_stored()
 
     async def connect(self, agent_id: str) -> Stream:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                return await unix_socket.connect_unix(self._run(agent_id) / "w.sock")
+                return await unix_socket.connect_unix(self._paths.socket(agent_id))
         except OSError:
             raise ContainerNotRunning from None
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
         try:
-            listener = unix_socket.listen_unix(_make_folder(self._run(agent_id) / "out") / validate_name(relay))
-            return await unix_socket.serve_unix(listener, handler)
+            _make_folder(self._paths.relays(agent_id))
+            return await unix_socket.serve_unix(unix_socket.listen_unix(self._paths.relay(agent_id, relay)), handler)
         except OSError as error:
             raise RuntimeFailed(f"The agent's relay {relay} cannot be opened: {error}") from error
 
     async def _stop(self, agent_id: str, grace: float) -> None:
-        if (container := self._load_container(agent_id)) and container.pid:
-            await _end(container.pid, grace)
-        (self._run(agent_id) / "container.json").unlink(missing_ok=True)
+        if present := self._load_record(agent_id):
+            await _end(present.warden, grace)
+        self._paths.record(agent_id).unlink(missing_ok=True)
 
     async def _start(self, spec: ContainerSpec) -> Container:
-        pid = self._spawn(spec)
+        process = self._spawn(spec)
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await WardenClient(partial(self.connect, spec.agent_id)).ping()
-            return self._save_record(spec, pid)
+            record = ContainerRecord(
+                spec.agent_id, boot_id(), process, process, clock.utc_now(), delete_only=spec.delete_only
+            )
+            record.save(self._paths.record(spec.agent_id))
+            return record.to_container()
         except BaseException:
-            await _end(pid, 0)
+            await _end(process, 0)
             raise
 
-    def _agent_folder(self, agent_id: str) -> Path:
-        return self._folder / "agents" / validate_name(agent_id)
-
-    def _run(self, agent_id: str) -> Path:
-        return self._folder / "run" / validate_name(agent_id)
-
-    def _spawn(self, spec: ContainerSpec) -> int:
-        out = _make_folder(self._run(spec.agent_id) / "out")
+    def _spawn(self, spec: ContainerSpec) -> HostProcess:
+        out = _make_folder(self._paths.relays(spec.agent_id))
         config = self._config(spec)
         arguments = [json.dumps([*_PYTHON, _WARDEN]), json.dumps(config), json.dumps({**config, "egress": None})]
-        log = str(self._run(spec.agent_id) / "warden.log")
-        with unix_socket.listen_unix(self._run(spec.agent_id) / "w.sock") as listener:
-            return _spawn([*_PYTHON, loopback_namespace.__file__, *arguments], log, listener, out)
+        log = str(self._paths.run(spec.agent_id) / "warden.log")
+        with unix_socket.listen_unix(self._paths.socket(spec.agent_id)) as listener:
+            pid = _spawn([*_PYTHON, loopback_namespace.__file__, *arguments], log, listener, out)
+        if process := HostProcess.find(pid):
+            return process
+        raise RuntimeFailed("The warden ended at once")
 
     def _config(self, spec: ContainerSpec) -> Mapping[str, Any]:
-        folder = self._agent_folder(spec.agent_id)
+        workspace = _make_folder(self._paths.workspace(spec.agent_id))
+        home = _make_folder(self._paths.home(spec.agent_id))
         relays = f"/proc/self/fd/{_RELAYS_FD}"  # shorter than the limit of socket paths
         files = self._write_files(spec)
         env = {name: files.get(value, value) for name, value in spec.env.items()}
         return {
             "agent": spec.agent_id,
+            "mark": self._paths.mark,
             "listen_fd": _LISTEN_FD,
-            "workspace": str(_make_folder(folder / "workspace")),
-            "home": str(_make_folder(folder / "home")),
+            "workspace": str(workspace),
+            "home": str(home),
             "relays": {str(port): f"{relays}/{name}" for port, name in spec.relays.items()},
             "egress": f"{relays}/{spec.egress}" if spec.egress else None,
-            "env": {"PATH": _PATH, "HOME": str(folder / "home"), **env},
+            "env": {"PATH": _PATH, "HOME": str(home), **env},
             "delete_only": spec.delete_only,
         }
 
     def _write_files(self, spec: ContainerSpec) -> Mapping[str, str]:
         """Write the spec's files; return their paths on this machine by those in the container."""
-        paths = {path: self._run(spec.agent_id) / "files" / path.lstrip("/") for path in spec.files}
+        paths = {path: self._paths.run(spec.agent_id) / "files" / path.lstrip("/") for path in spec.files}
         for path, content in spec.files.items():
             _make_folder(paths[path].parent)
             paths[path].write_bytes(content)
         return {path: str(written) for path, written in paths.items()}
 
-    def _save_record(self, spec: ContainerSpec, pid: int) -> Container:
-        container = Container(spec.agent_id, pid, clock.utc_now(), spec.delete_only)
-        record = {"pid": pid, "started": _start_ticks(pid), "at": container.started_at.isoformat()}
-        draft = self._run(spec.agent_id) / "container.new"
-        draft.write_text(json.dumps(record | {"delete_only": spec.delete_only}))
-        draft.rename(self._run(spec.agent_id) / "container.json")
-        return container
-
-    def _load_container(self, agent_id: str) -> Container | None:
-        """Return the running container, None without a complete record."""
-        try:
-            record = json.loads((self._run(agent_id) / "container.json").read_text())
-        except (FileNotFoundError, ValueError):
+    def _load_record(self, agent_id: str) -> ContainerRecord | None:
+        found = load_record(self._paths.record(agent_id))
+        if found is None:
             return None
-        if _start_ticks(record["pid"]) != record["started"]:
-            return None
-        return Container(agent_id, record["pid"], datetime.fromisoformat(record["at"]), record["delete_only"])
-
-    def _find_wardens(self) -> Iterator[tuple[int, str]]:
-        """Yield pid and agent id of every warden of this folder, with or without a record."""
-        for pid in _pids():
-            with suppress(OSError, ValueError, LookupError, TypeError):
-                config = json.loads(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2])
-                if config["workspace"] == str(self._agent_folder(config["agent"]) / "workspace"):
-                    yield pid, config["agent"]
+        _reap(found.warden.pid)
+        return found if HostProcess.find(found.warden.pid) == found.warden else None
 
 
 def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> int:
@@ -234,42 +223,31 @@ def _spawn(argv: list[str], log: str, listener: socket.socket, relays: Path) -> 
             os.close(fd)
 
 
-async def _end(pid: int, grace: float) -> None:
+async def _end(process: HostProcess, grace: float) -> None:
     """Stop a warden and its descendants; it adopts every orphan, so its tree is complete while it lives."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-    if not await _gone({pid}, grace):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)  # so that it starts nothing while its tree is killed
-        while tree := _descendants(pid):
-            _kill(tree)
+    if grace > 0:
+        process.kill(signal.SIGTERM)
+    if grace <= 0 or not await process.wait_until_gone(grace):
+        process.kill(signal.SIGSTOP)  # so that it starts nothing while its tree is killed
+        while tree := _tree(process.pid) - {process.pid}:
+            for pid in tree:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             await asyncio.sleep(_POLL_SECONDS)
-        _kill({pid})
-        if not await _gone({pid}, _KILL_SECONDS):
-            raise RuntimeFailed(f"Process {pid} does not end")
+        process.kill()
+        if not await process.wait_until_gone(_KILL_SECONDS):
+            raise RuntimeFailed(f"Process {process.pid} does not end")
+    _reap(process.pid)
 
 
-async def _gone(pids: set[int], seconds: float) -> bool:
-    last = clock.monotonic_seconds() + seconds
-    while any(_start_ticks(pid) is not None for pid in pids):
-        if clock.monotonic_seconds() >= last:
-            return False
-        await asyncio.sleep(_POLL_SECONDS)
-    return True
+def _reap(pid: int) -> None:
+    """Reap a process that has ended, if it is our child."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
-def _kill(pids: set[int]) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _descendants(pid: int) -> set[int]:
-    parents = {child: _parent(child) for child in _pids()}
-    tree = {pid}
-    while children := {child for child, parent in parents.items() if parent in tree} - tree:
-        tree |= children
-    return tree - {pid}
+def _tree(pid: int) -> set[int]:
+    return find_tree(pid, {one: _parent(one) for one in list_pids()})
 
 
 def _resident_bytes(pid: int) -> int:
@@ -279,22 +257,10 @@ def _resident_bytes(pid: int) -> int:
         return 0
 
 
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - only the names
-
-
 def _parent(pid: int) -> int | None:
     """Return the parent of a running process, None for a zombie."""
     fields = read_stat(pid)
     return None if fields[0] in {b"Z", b"X"} else int(fields[1])
-
-
-def _start_ticks(pid: int) -> int | None:
-    """Return when a running process started, in ticks since the boot; reap it if it is a child that ended."""
-    with suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-    process = HostProcess.find(pid)
-    return process.born if process else None
 
 
 def _make_folder(folder: Path) -> Path:

@@ -1,7 +1,12 @@
-"""Reusable workers in sandboxes: a few at a time, of which one that hangs or dies is replaced."""
+"""Reusable workers in sandboxes: a few at a time, of which one that hangs or dies is replaced.
+
+`find_packages` finds what their programs import, without an import here.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import importlib.util
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from roost.core import log
@@ -61,19 +66,15 @@ class WorkerPool:
 
     async def _request(self, exchange: Callable[[SandboxProcess], Awaitable[T]]) -> T:
         worker = await self._take_idle() or await self._sandbox.start(self._program)
-        is_reusable = False
         try:
             result = await exchange(worker)
-            is_reusable = True
-        finally:
-            if is_reusable:
-                self._keep(worker)
-            else:
-                await worker.kill()
+        except BaseException:
+            await worker.kill()
+            raise
+        self._keep(worker)
         return result
 
     async def _take_idle(self) -> SandboxProcess | None:
-        """Return an idle worker that still runs, if there is one."""
         while self.idle:
             worker = self.idle.pop()
             if worker.is_alive():
@@ -106,3 +107,18 @@ async def read_answer(worker: SandboxProcess, max_bytes: int) -> bytes:
     if not 0 <= size <= max_bytes:
         raise ValueError(f"an answer of {size} bytes")
     return await worker.reader.readexactly(size)
+
+
+def find_packages(*names: str, libraries: str = "") -> Mapping[str, Path]:
+    """Return the folder or file of each package by its name, and the folder of libraries that a wheel has beside it."""
+    found: dict[str, Path] = {}
+    for name in names:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None, name
+        assert spec.origin is not None, name
+        origin = Path(spec.origin)
+        path = origin.parent if spec.submodule_search_locations else origin
+        found[path.name] = path
+        if libraries and (folder := path.with_name(libraries)).is_dir():
+            found[libraries] = folder
+    return found

@@ -11,8 +11,7 @@ from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 from roost.drivers.sandbox.contract import Sandbox, SandboxProcess, SandboxProgram
-from roost.drivers.sandbox.packages import find_packages
-from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, read_answer
+from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, find_packages, read_answer
 from roost.drivers.text_extractor.contract import (
     SOURCE_LIMIT,
     TEXT_LIMIT,

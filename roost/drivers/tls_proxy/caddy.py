@@ -64,6 +64,7 @@ class CaddyProxy(TlsProxy):
     def __init__(self, program: Path, folder: Path, options: TlsOptions, listeners: TlsListeners) -> None:
         """`folder` gets the configuration, the sockets and the certificates, and mode 0700."""
         self._program, self._folder = program, folder
+        self._environment = {name: str(folder) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
         self._options, self._listeners = options, listeners
         self._failures = CertificateFailures()
         self._dropped: dict[str, None] = {}
@@ -135,7 +136,18 @@ class CaddyProxy(TlsProxy):
 
     async def apply_changes(self) -> None:
         async with self._turn:
-            await self._reload_changes()
+            seen = self._stat_files()
+            if seen != self._files_seen:
+                self._files_seen = seen
+                try:
+                    self._pair = self._load_pair()
+                except TlsProxyFailed as problem:
+                    _log.error("certificate.rejected", reason=problem.message)
+                else:
+                    self._is_stale = True
+            if self._is_stale:
+                self._is_stale = False
+                await self._reload()
 
     def _request_reload(self) -> None:
         self._is_stale = True
@@ -163,7 +175,7 @@ class CaddyProxy(TlsProxy):
             "--config",
             CONFIGURATION,
             cwd=self._folder,
-            env=self._environment(),
+            env=self._environment,
             pass_fds=self._listeners.descriptors(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -174,7 +186,6 @@ class CaddyProxy(TlsProxy):
         return self._process
 
     async def _read_log(self, process: asyncio.subprocess.Process) -> None:
-        """Read the log until its end, line by line."""
         assert process.stderr is not None
         while True:
             try:
@@ -199,27 +210,12 @@ class CaddyProxy(TlsProxy):
             report = _log.warning if level == "warn" else _log.error
             report("caddy.reported", source=source, message=sanitize_line(str(entry.get("msg"))), **fields)
 
-    async def _reload_changes(self) -> None:
-        """Load the operator's files if they have changed, and give Caddy a configuration that has changed."""
-        seen = self._stat_files()
-        if seen != self._files_seen:
-            self._files_seen = seen
-            try:
-                self._pair = self._load_pair()
-            except TlsProxyFailed as problem:
-                _log.error("certificate.rejected", reason=problem.message)
-            else:
-                self._is_stale = True
-        if self._is_stale:
-            self._is_stale = False
-            await self._reload()
-
     async def _reload(self) -> None:
         """Replace the configuration; connections stay open. A refused one leaves the last one in force."""
         draft = f"{CONFIGURATION}.new"
         self._write_configuration(draft)
         command = [str(self._program), "reload", "--config", draft, "--address", f"unix/{ADMIN_SOCKET}", "--force"]
-        code, output = await _run(command, self._folder, self._environment())
+        code, output = await _run(command, self._folder, self._environment)
         if code:
             self._is_stale = True  # for the next run: Caddy may be restarting
             _log.error("configuration.rejected", reason=sanitize_line(output)[-500:])
@@ -249,10 +245,6 @@ class CaddyProxy(TlsProxy):
         except (OSError, ValueError) as error:
             raise TlsProxyFailed(f"{certificate} with the key {key} cannot be used: {error}") from None
 
-    def _environment(self) -> Mapping[str, str]:
-        folder = str(self._folder)
-        return {"HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder}
-
 
 def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
@@ -267,7 +259,6 @@ def _refuse_password() -> str:
 
 
 async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
-    """Run a short command; return its exit code and its output."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,

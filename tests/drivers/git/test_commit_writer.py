@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.drivers.git.commit_writer import format_commit
+from roost.drivers.git.commit_writer import TreeEditor, format_commit
 from roost.drivers.git.contract import GitFailed
 from roost.drivers.git.pack_writer import ObjectKind, object_id
-from roost.drivers.git.tree_editor import TreeEditor
 
 TIME = datetime.fromtimestamp(1_700_000_000, UTC)
 TREE = bytes(20)

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from roost.drivers.git.git_names import is_git_path
+from roost.drivers.git.contract import is_git_path
 from tests.conformance.git_objects import git
 
 PARTS = [

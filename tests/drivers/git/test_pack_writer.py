@@ -51,7 +51,7 @@ def test_git_reads_every_object_once(tmp_path: Path) -> None:
 
 
 class HugeFile(BytesIO):
-    """A file in which everything written takes 1 GiB."""
+    """A file in which each object takes 1 GiB."""
 
     def write(self, _: object, /) -> int:
         return 1024**3
@@ -59,11 +59,11 @@ class HugeFile(BytesIO):
 
 def test_offsets_have_64_bits(tmp_path: Path) -> None:
     pack = PackWriter(cast("BufferedRandom", HugeFile()))
-    ids = [pack.add_object(ObjectKind.BLOB, b"%d" % number) for number in range(4)]
+    ids = [pack.add_object(ObjectKind.BLOB, b"%d" % number) for number in range(8)]
     _, index = pack.finish_pack()
     listed = [line.split()[:2] for line in git(tmp_path, "show-index", data=index).splitlines()]
     assert sorted(listed, key=lambda row: int(row[0])) == [
-        [str((1 + 2 * number) * 1024**3), oid.hex()] for number, oid in enumerate(ids)
+        [str((1 + number) * 1024**3), oid.hex()] for number, oid in enumerate(ids)
     ]
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from roost.drivers.runtime.contract import RuntimeFailed
 from roost.drivers.sandbox.contract import SandboxProcess, SandboxProgram
-from roost.drivers.sandbox.packages import find_packages
-from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, read_answer
+from roost.drivers.sandbox.worker_pool import WorkerPool, WorkersBusy, find_packages, read_answer
 from tests.conformance.runtimes import until
 
 

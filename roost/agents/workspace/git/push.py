@@ -21,8 +21,8 @@ from roost.drivers.git.contract import (
     PushOutput,
     PushRefused,
     RefUpdate,
+    is_git_path,
 )
-from roost.drivers.git.git_names import is_git_path
 from roost.warden_client.errors import (
     ContainerNotRunning,
     PathRefused,

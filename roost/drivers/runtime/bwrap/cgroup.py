@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.drivers.runtime.bwrap import advice
 from roost.drivers.runtime.contract import ContainerLimits
 
 CONTROLLERS = ("memory", "pids", "cpu")
@@ -98,10 +97,10 @@ class CgroupControllers:
         if self._cpu is None:
             return math.inf
         if self._cpu.version == 2:
-            quota, period = (*_read_words(self._cpu.base / "cpu.max"), "max", "max")[:2]
+            quota, period = (*read_words(self._cpu.base / "cpu.max"), "max", "max")[:2]
         else:
             files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-            quota, period = (" ".join(_read_words(self._cpu.base / file)) for file in files)
+            quota, period = (" ".join(read_words(self._cpu.base / file)) for file in files)
         return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else math.inf
 
     def group_paths(self, name: str) -> list[Path]:
@@ -176,7 +175,7 @@ def find_controllers(mounts: str | None = None, membership: str | None = None) -
             usable.append(controller)
         except OSError as error:
             unavailable[name] = (
-                f"cgroup v{controller.version} {controller.base}: {error.strerror}; {advice.control_group_advice()}"
+                f"cgroup v{controller.version} {controller.base}: {error.strerror}; {_control_group_advice()}"
             )
     groups = CgroupControllers(usable, unavailable)
     groups.enter_server_group()
@@ -190,7 +189,7 @@ def locate_controllers(mounts: str, membership: str) -> dict[str, CgroupControll
     for root, point, kind, options in _parse_mounts(mounts):
         if kind == "cgroup2" and "" in own:
             base = _without_leaf(_host_path(point, root, own[""]))
-            for name in _read_words(base / "cgroup.controllers"):
+            for name in read_words(base / "cgroup.controllers"):
                 found[name] = CgroupController(name, 2, base)
         elif kind == "cgroup":
             for names, path in own.items():
@@ -225,7 +224,7 @@ def count_oom_kills(groups: Iterable[Path]) -> int:
     """Return how many processes of a container the kernel killed for lack of memory."""
     for group in groups:
         for name in ("memory.events", "memory.oom_control"):
-            words = _read_words(group / name)
+            words = read_words(group / name)
             if "oom_kill" in words:
                 return int(words[words.index("oom_kill") + 1])
     return 0
@@ -235,8 +234,8 @@ def used_memory(groups: Iterable[Path]) -> int | None:
     """Return the bytes of memory that a container uses without reclaimable cache, None if it is unknown."""
     for group in groups:
         for total, cache in (("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")):
-            if used := _read_words(group / total):
-                stat = _read_words(group / "memory.stat")
+            if used := read_words(group / total):
+                stat = read_words(group / "memory.stat")
                 cached = int(stat[stat.index(cache) + 1]) if cache in stat else 0
                 return max(0, int(used[0]) - cached)
     return None
@@ -255,13 +254,13 @@ def _test_controller(controller: CgroupController) -> None:
 
 def _delegate(controller: CgroupController) -> None:
     """Enable the controller for the groups below `base`."""
-    if controller.name in _read_words(controller.base / "cgroup.subtree_control"):
+    if controller.name in read_words(controller.base / "cgroup.subtree_control"):
         return
     if (controller.base / "cgroup.type").exists():  # the root group has no type and may have processes
         leaf = controller.base / _LEAF
         leaf.mkdir(exist_ok=True)
         for _ in range(_MOVE_ATTEMPTS):  # a process may fork while it moves
-            pids = _read_words(controller.base / "cgroup.procs")
+            pids = read_words(controller.base / "cgroup.procs")
             if not pids:
                 break
             for pid in pids:
@@ -274,7 +273,7 @@ def _delegate(controller: CgroupController) -> None:
 
 def _enable(group: Path, controller: str) -> None:
     switch = group / "cgroup.subtree_control"
-    if controller not in _read_words(switch):
+    if controller not in read_words(switch):
         switch.write_text(f"+{controller}")
 
 
@@ -304,7 +303,14 @@ def _without_leaf(base: Path) -> Path:
     return base.parent if base.name == _LEAF else base
 
 
-def _read_words(file: Path) -> list[str]:
+def _control_group_advice() -> str:
+    if os.geteuid() == 0:
+        return "this container or service may not create groups"
+    return "run the server with systemd-run --user --scope -p Delegate=yes, as a service with Delegate=yes, or as root"
+
+
+def read_words(file: Path) -> list[str]:
+    """Return the words of a file, none if it cannot be read."""
     try:
         return file.read_text().split()
     except OSError:

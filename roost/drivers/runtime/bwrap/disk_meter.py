@@ -7,7 +7,7 @@ So each folder is opened by its descriptor, never by a path or through a link, a
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from roost.core import clock
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.disk_space import DiskSpace, read_disk_space
 from roost.drivers.runtime.bwrap.agent_paths import validate_name
-from roost.drivers.runtime.bwrap.record import read_stat
+from roost.drivers.runtime.bwrap.record import find_tree, list_pids, read_stat
 from roost.drivers.runtime.contract import Container, DiskMeter, DiskUsage
 
 _MAX_ENTRIES, _MAX_DEPTH = 2_000_000, 100
@@ -39,13 +39,11 @@ class HostDiskMeter(DiskMeter):
         return await run_in_daemon_thread(lambda: measure_folder(folder, _PAUSE_FACTOR if paced else 0.0))
 
     def written_bytes(self, containers: Sequence[Container]) -> Mapping[str, int]:
-        parents = {pid: int(fields[1]) for pid in _pids() if len(fields := read_stat(pid)) > 1}
+        parents = {pid: int(fields[1]) for pid in list_pids() if len(fields := read_stat(pid)) > 1}
         written: dict[str, int] = {}
         for container in containers:
-            tree = {container.pid}
-            while children := {pid for pid, parent in parents.items() if parent in tree} - tree:
-                tree |= children
-            written[container.agent_id] = sum(_written_by(pid) for pid in tree if pid)
+            tree = find_tree(container.pid, parents) if container.pid else ()
+            written[container.agent_id] = sum(map(_written_by, tree))
         return written
 
 
@@ -58,7 +56,7 @@ def measure_folder(folder: Path, pause_factor: float) -> DiskUsage:
     is_complete = True
     counted: set[int] = set()  # files with several names
     walk: list[_OpenFolder] = []
-    pause = _pauser(pause_factor)
+    began = clock.monotonic_seconds()
     try:
         with suppress(FileNotFoundError):
             walk.append(_OpenFolder(str(folder), None))
@@ -69,7 +67,9 @@ def measure_folder(folder: Path, pause_factor: float) -> DiskUsage:
             entries += 1
             if entries > _MAX_ENTRIES:
                 return DiskUsage(size, is_complete=False)
-            pause(entries)
+            if pause_factor and entries % _ENTRIES_PER_PAUSE == 0:
+                time.sleep((clock.monotonic_seconds() - began) * pause_factor)
+                began = clock.monotonic_seconds()
             try:
                 found = entry.stat(follow_symlinks=False)
                 is_folder = stat.S_ISDIR(found.st_mode)
@@ -95,7 +95,11 @@ class _OpenFolder:
     def __init__(self, name: str, parent: int | None) -> None:
         handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
-            self.fd = _open_readable(handle)
+            path = f"/proc/self/fd/{handle}"
+            # Files could be hidden in a folder without permissions.
+            if not os.access(path, os.R_OK | os.X_OK, effective_ids=True):
+                Path(path).chmod(stat.S_IMODE(os.fstat(handle).st_mode) | stat.S_IRUSR | stat.S_IXUSR)
+            self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         finally:
             os.close(handle)
         self._scan = os.scandir(self.fd)
@@ -104,31 +108,6 @@ class _OpenFolder:
     def close(self) -> None:
         self._scan.close()
         os.close(self.fd)
-
-
-def _open_readable(handle: int) -> int:
-    path, flags = f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    if not os.access(
-        path, os.R_OK | os.X_OK, effective_ids=True
-    ):  # files could be hidden in a folder without permissions
-        Path(path).chmod(stat.S_IMODE(os.fstat(handle).st_mode) | stat.S_IRUSR | stat.S_IXUSR)
-    return os.open(path, flags)
-
-
-def _pauser(factor: float) -> Callable[[int], None]:
-    began = clock.monotonic_seconds()
-
-    def pause(entries: int) -> None:
-        nonlocal began
-        if factor and entries % _ENTRIES_PER_PAUSE == 0:
-            time.sleep((clock.monotonic_seconds() - began) * factor)
-            began = clock.monotonic_seconds()
-
-    return pause
-
-
-def _pids() -> list[int]:
-    return [int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdecimal()]
 
 
 def _written_by(pid: int) -> int:

@@ -8,7 +8,8 @@ mark but without a record belongs to an interrupted start, and is killed.
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -18,7 +19,6 @@ from roost.core.machine.unix_socket import Stream, StreamHandler
 from roost.drivers.runtime.bwrap import cgroup, launch, record
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, claim_start, is_start_claimed
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter
-from roost.drivers.runtime.bwrap.preference import PreferredContainers
 from roost.drivers.runtime.bwrap.probe import is_recent_probe, probe_runtime
 from roost.drivers.runtime.bwrap.record import ContainerRecord
 from roost.drivers.runtime.bwrap.start import ContainerStarter, EngineFolders, get_controllers, no_engine_folders
@@ -39,6 +39,8 @@ _CONNECT_SECONDS = 5.0  # for overloaded machines; without a warden the connecti
 _END_SECONDS = 10.0
 _REPLACE_SECONDS = 5.0
 _MONITOR_SECONDS = 2.0
+PREFERRED_WEIGHT = 20
+_PREFERRED_SECONDS = 10.0
 
 _log = log.get_logger("bwrap")
 
@@ -193,6 +195,47 @@ class BwrapRuntime(Runtime):
 
     def _lock(self, agent_id: str) -> asyncio.Lock:
         return self._locks.setdefault(agent_id, asyncio.Lock())
+
+
+class PreferredContainers:
+    """Containers that requests wait for, which get more processor time than those that work by themselves.
+
+    Agents share what the server leaves. If all of them compute without a pause, each gets an equal part of it, and a
+    request to one would wait for all others. A container is preferred for a fixed time after each request, so that an
+    agent cannot prolong it, and only against its siblings.
+    """
+
+    def __init__(self, group_name: Callable[[str], str], seconds: float = _PREFERRED_SECONDS) -> None:
+        self._group_name = group_name
+        self._seconds = seconds
+        self._ends: dict[str, float] = {}
+
+    def add(self, agent_id: str) -> None:
+        """Prefer a container from now on; a file is written only if it was not preferred before."""
+        loop = asyncio.get_running_loop()
+        is_preferred = agent_id in self._ends
+        self._ends[agent_id] = loop.time() + self._seconds
+        if not is_preferred:
+            self._set_weight(agent_id, PREFERRED_WEIGHT)
+            loop.call_later(self._seconds, self._check_end, agent_id)
+
+    def discard(self, agent_id: str) -> None:
+        """Forget a container that has ended."""
+        self._ends.pop(agent_id, None)
+
+    def _check_end(self, agent_id: str) -> None:
+        if agent_id not in self._ends:
+            return
+        loop = asyncio.get_running_loop()
+        if (remaining := self._ends[agent_id] - loop.time()) > 0:
+            loop.call_later(remaining, self._check_end, agent_id)
+        else:
+            del self._ends[agent_id]
+            self._set_weight(agent_id, 1)
+
+    def _set_weight(self, agent_id: str, factor: int) -> None:
+        with suppress(OSError):  # the container has just ended
+            get_controllers().set_weight(self._group_name(agent_id), factor)
 
 
 async def _kill_all(processes: Collection[record.HostProcess]) -> None:

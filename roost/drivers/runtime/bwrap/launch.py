@@ -31,12 +31,17 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # of all runtimes of this pr
 
 @dataclass
 class LaunchedBwrap:
-    """A launched bwrap; `errors` is the file for its and the warden's standard error, up to 64 KiB."""
+    """A launched bwrap; `errors` is the file for its and the warden's standard error, up to 64 KiB.
+
+    uid: the user of the container, None if it is ours; then its limits are still to be set.
+    """
 
     monitor: int
     info: socket.socket
     block: int
     errors: int
+    uid: int | None
+    limits: ContainerLimits
 
     async def wait_for_child_pid(self) -> int:
         """Return the pid of the container's pid 1 once it exists. Raises RuntimeFailed with the last error of bwrap."""
@@ -82,7 +87,7 @@ def launch_bwrap(
         on_error.enter_context(info)
         on_exit.enter_context(info_end)
         info.setblocking(False)
-        block_end, block = _pipe()
+        block_end, block = os.pipe2(os.O_CLOEXEC)
         on_error.callback(os.close, block)
         on_exit.callback(os.close, block_end)
         errors = _bounded_memory_file()
@@ -93,11 +98,21 @@ def launch_bwrap(
         fds = plan.InheritedDescriptors(connection, info_end.fileno(), block_end, seccomp_fd, descriptors)
         argv = command(fds)
         inherited = (fds.socket, fds.info, fds.block, *memory)
-        standard = (subprocess.DEVNULL, subprocess.DEVNULL) if output is None else (connection, output)
-        argv = argv if uid is None else [*_user_prefix(uid, limits), *argv]
-        monitor = _spawn(argv, inherited, standard, errors)
+        stdin, stdout = (subprocess.DEVNULL, subprocess.DEVNULL) if output is None else (connection, output)
+        monitor = subprocess.Popen(
+            argv if uid is None else [*_user_prefix(uid, limits), *argv],
+            pass_fds=inherited,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=errors,
+            cwd="/",
+            env={},
+            start_new_session=True,
+            umask=0o022,
+        )
+        _children[monitor.pid] = monitor
         on_error.pop_all()
-    return LaunchedBwrap(monitor, info, block, errors)
+    return LaunchedBwrap(monitor.pid, info, block, errors, uid, limits)
 
 
 def reap_monitors() -> None:
@@ -146,31 +161,11 @@ def _find_program(name: str) -> str:
     raise RuntimeFailed(f"{name} is missing: install the package util-linux")
 
 
-def _spawn(argv: Sequence[str], inherited: Sequence[int], standard: tuple[int, int], errors: int) -> int:
-    process = subprocess.Popen(
-        argv,
-        pass_fds=inherited,
-        stdin=standard[0],
-        stdout=standard[1],
-        stderr=errors,
-        cwd="/",
-        env={},
-        start_new_session=True,
-        umask=0o022,
-    )
-    _children[process.pid] = process
-    return process.pid
-
-
 def _seccomp_filter() -> bytes:
     try:
         return seccomp.compile_filter(platform.machine())
     except KeyError:
         raise RuntimeFailed(f"There is no seccomp filter for {platform.machine()}") from None
-
-
-def _pipe() -> tuple[int, int]:
-    return os.pipe2(os.O_CLOEXEC)
 
 
 def _memory_file(content: bytes, closing: ExitStack) -> int:

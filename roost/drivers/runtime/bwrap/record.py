@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -117,18 +117,30 @@ def find_marked(mark: str) -> list[tuple[str, HostProcess]]:
     """
     found: list[tuple[str, HostProcess]] = []
     wanted = mark.encode()
-    for entry in os.scandir(_PROC):
+    for pid in list_pids():
         # Check the namespace first: a command line is memory of its process, and a read waits for its memory lock.
         # A process of a container can hold that lock for seconds when it forks and has used up its processor time.
-        if not entry.name.isdecimal() or _is_inside_container(entry.name):
+        if _is_inside_container(pid):
             continue
-        command = _read_command(entry.name)
+        command = _read_command(pid)
         if wanted in command:
             agent_id = plan.parse_agent_id(command.rstrip(b"\0").rpartition(b"\0")[2].decode(errors="replace"), mark)
-            process = HostProcess.find(int(entry.name))
+            process = HostProcess.find(pid)
             if process and agent_id is not None:
                 found.append((agent_id, process))
     return found
+
+
+def list_pids() -> list[int]:
+    return [int(name) for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208 - only the names
+
+
+def find_tree(top: int, parents: Mapping[int, int | None]) -> set[int]:
+    """Return a process with its descendants."""
+    tree = {top}
+    while children := {pid for pid, parent in parents.items() if parent in tree} - tree:
+        tree |= children
+    return tree
 
 
 def read_stat(pid: int) -> list[bytes]:
@@ -139,19 +151,19 @@ def read_stat(pid: int) -> list[bytes]:
         return [b"X"]
 
 
-def _is_inside_container(pid: str) -> bool:
+def _is_inside_container(pid: int) -> bool:
     """Return whether the process is a child of a warden. Between fork and exec, it has the warden's command line."""
     try:
-        status = (_PROC / pid / "status").read_bytes()
+        status = (_PROC / str(pid) / "status").read_bytes()
     except OSError:
         return True  # the process is gone
     pids = next((line.split()[1:] for line in status.splitlines() if line.startswith(b"NSpid:")), list[bytes]())
     return len(pids) > 1 and pids[-1] != b"1"
 
 
-def _read_command(pid: str) -> bytes:
+def _read_command(pid: int) -> bytes:
     try:
-        with (_PROC / pid / "cmdline").open("rb") as file:
+        with (_PROC / str(pid) / "cmdline").open("rb") as file:
             return file.read(_COMMAND_BYTES)
     except OSError:
         return b""

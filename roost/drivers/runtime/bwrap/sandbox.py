@@ -14,12 +14,10 @@ from typing import Any, TypeVar
 from roost.core.machine.process_priority import ProcessPriority
 from roost.core.machine.unix_socket import Stream
 from roost.drivers.runtime.bwrap import cgroup, launch, plan, tools
-from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, HostUsers
-from roost.drivers.runtime.bwrap.bind_stage import BindStage
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, HostUsers, remove_tree
 from roost.drivers.runtime.bwrap.record import HostProcess
-from roost.drivers.runtime.bwrap.remove import remove_tree
-from roost.drivers.runtime.bwrap.start import confine_container, get_controllers, launch_in_thread
-from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
+from roost.drivers.runtime.bwrap.start import BindStage, confine_container, get_controllers, launch_in_thread
+from roost.drivers.runtime.contract import RuntimeFailed
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox, SandboxCommand, SandboxProcess, SandboxProgram
 
 _START_SECONDS = 10.0
@@ -40,7 +38,7 @@ class BwrapSandbox(Sandbox):
         self._users = HostUsers(claims)
         self._bwrap = bwrap
         self._stage = BindStage()
-        self._thread = ThreadPoolExecutor(1, "sandbox")  # always the same thread, because of bind_stage.py
+        self._thread = ThreadPoolExecutor(1, "sandbox")  # always the same thread, because of BindStage
 
     async def start(self, program: SandboxProgram) -> SandboxProcess:
         return await _finish_start(self._start(program))
@@ -63,10 +61,8 @@ class BwrapSandbox(Sandbox):
             with closing(theirs):
                 uid = await asyncio.to_thread(self._users.prepare_owner, self._paths.folder / "sandbox")
                 launched = await launch_in_thread(self._thread, partial(self._launch, program, group, theirs, uid))
-            try:
-                return await _await_ready(launched, program, group, uid, stream)
-            finally:
-                launched.close()
+            with closing(launched):
+                return await _await_ready(launched, group, stream)
 
     async def _run(self, command: SandboxCommand) -> CommandProcess:
         group = self._new_group()
@@ -79,7 +75,7 @@ class BwrapSandbox(Sandbox):
                 launch_one = partial(self._launch_command, command, group, data_end, control_end, uid)
                 launched = await launch_in_thread(self._thread, launch_one)
             try:
-                child, monitor = await _confine(launched, group, uid, command.limits)
+                child, monitor = await _confine(launched, group)
             except BaseException:
                 launched.close()
                 raise
@@ -97,11 +93,10 @@ class BwrapSandbox(Sandbox):
         main = Path(plan.SANDBOX_PROGRAM)
         folders |= {str(main.with_name(name)): accessible(folder) for name, folder in program.packages.items()}
         arguments = partial(plan.sandbox_arguments, self._prepare_bwrap(uid), python, folders)
+        files = {str(main): program.file.read_bytes()}
         get_controllers().create(group, program.limits, cgroup.SANDBOX_WEIGHT)
         with get_controllers().spawn_inside(group):
-            return launch.launch_bwrap(
-                arguments, {str(main): program.file.read_bytes()}, connection.fileno(), uid, program.limits
-            )
+            return launch.launch_bwrap(arguments, files, connection.fileno(), uid, program.limits)
 
     def _launch_command(
         self, command: SandboxCommand, group: str, data: socket.socket, control: socket.socket, uid: int | None
@@ -122,7 +117,6 @@ class BwrapSandbox(Sandbox):
         return Path.resolve if uid is None else self._stage.accessible_path
 
     def _prepare_bwrap(self, uid: int | None) -> Path:
-        """Return a bwrap that the user can reach."""
         bwrap = tools.prepare_tools(self._paths.tools, self._bwrap).bwrap
         return self._accessible_path(uid)(self._paths.tools) / bwrap.relative_to(self._paths.tools)
 
@@ -218,13 +212,11 @@ async def _cleaned_up(group: str, *connections: asyncio.StreamWriter | socket.so
         raise
 
 
-async def _confine(
-    launched: launch.LaunchedBwrap, group: str, uid: int | None, limits: ContainerLimits
-) -> tuple[HostProcess, HostProcess]:
+async def _confine(launched: launch.LaunchedBwrap, group: str) -> tuple[HostProcess, HostProcess]:
     """Confine what was launched and let it begin, within the time of a start."""
     try:
         async with asyncio.timeout(_START_SECONDS):
-            processes = await confine_container(launched, group, uid, limits, _PRIORITY)
+            processes = await confine_container(launched, group, _PRIORITY)
             launched.unblock()
             return processes
     except (OSError, RuntimeFailed):
@@ -232,10 +224,8 @@ async def _confine(
         raise
 
 
-async def _await_ready(
-    launched: launch.LaunchedBwrap, program: SandboxProgram, group: str, uid: int | None, stream: Stream
-) -> SandboxProcess:
-    child, monitor = await _confine(launched, group, uid, program.limits)
+async def _await_ready(launched: launch.LaunchedBwrap, group: str, stream: Stream) -> SandboxProcess:
+    child, monitor = await _confine(launched, group)
     try:
         async with asyncio.timeout(_START_SECONDS):
             if await stream[0].read(1):

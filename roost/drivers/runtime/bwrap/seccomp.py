@@ -92,9 +92,8 @@ def _argument_rules() -> Mapping[str, Sequence[_Instruction]]:
     """Return the rules for arguments by call; each ends with a return action."""
     return {
         "clone": _deny_bits(_NEW_NAMESPACES),
-        "clone3": [
-            _deny(errno.ENOSYS)
-        ],  # its flags are in memory, which a filter cannot read; the C library falls back to clone
+        # Its flags are in memory, which a filter cannot read; the C library falls back to clone.
+        "clone3": [_deny(errno.ENOSYS)],
         "unshare": _deny_bits(_NEW_NAMESPACES | _NEW_TIME),
         "ioctl": [_load_argument(1), *_if_equal(_TERMINAL_INPUT, _deny(errno.EPERM)), _return_action(_ALLOW)],
         "socket": [

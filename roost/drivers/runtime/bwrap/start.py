@@ -5,13 +5,14 @@ start.
 """
 
 import asyncio
+import hashlib
+import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from functools import cache, partial
-from os import geteuid
 from pathlib import Path
 
 from roost.core import clock, log
@@ -19,9 +20,8 @@ from roost.core.machine import process_priority, unix_socket
 from roost.core.machine.process_priority import ProcessPriority
 from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
-from roost.drivers.runtime.bwrap.bind_stage import BindStage
 from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id
-from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, EngineVersion, RuntimeFailed, Stream
+from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed, Stream
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import ContainerNotRunning
 
@@ -60,7 +60,7 @@ class ContainerStarter:
         self._system_python = system_python
         self.tools_folder = paths.tools
         self._stage = BindStage()
-        self._thread = ThreadPoolExecutor(1, "bwrap")  # always the same thread, because of bind_stage.py
+        self._thread = ThreadPoolExecutor(1, "bwrap")  # always the same thread, because of BindStage
 
     def prepare_tools(self) -> tools.ContainerTools:
         return tools.prepare_tools(self.tools_folder, self._bwrap, self._system_python)
@@ -75,7 +75,9 @@ class ContainerStarter:
         launched = await launch_in_thread(self._thread, partial(self._launch, spec, uid))
         try:
             group = self.group_name(spec.agent_id)
-            warden, monitor = await confine_container(launched, group, uid, spec.limits, container_priority())
+            nice = _NICE_WITHOUT_WEIGHTS if get_controllers().weights_problem else 0
+            priority = ProcessPriority(nice, 7, _AGENT_OOM_SCORE)  # of the warden, which starts programs below it
+            warden, monitor = await confine_container(launched, group, priority)
             record = ContainerRecord(
                 spec.agent_id,
                 boot_id(),
@@ -149,34 +151,28 @@ async def launch_in_thread(thread: Executor, launch_one: Callable[[], launch.Lau
         raise
 
 
-def container_priority() -> ProcessPriority:
-    """Return the priority of a container's warden, which starts programs nine levels below it."""
-    nice = _NICE_WITHOUT_WEIGHTS if get_controllers().weights_problem else 0
-    return ProcessPriority(nice, 7, _AGENT_OOM_SCORE)
-
-
 def has_autogroup_only() -> bool:
     """Return whether each session of an agent competes with the whole server, for lack of weights."""
     return get_controllers().weights_problem is not None and process_priority.has_autogroup()
 
 
 async def confine_container(
-    launched: launch.LaunchedBwrap, group: str, uid: int | None, limits: ContainerLimits, priority: ProcessPriority
+    launched: launch.LaunchedBwrap, group: str, priority: ProcessPriority
 ) -> tuple[HostProcess, HostProcess]:
     """Apply group, limits and priority to a launched container; return pid 1 and monitor. Raises RuntimeFailed."""
     child, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
     if child is None or monitor is None:
         raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
     await asyncio.to_thread(get_controllers().move_processes, group, (monitor.pid, child.pid))
-    if uid is None:
-        launch.set_limits(child.pid, limits)
+    if launched.uid is None:
+        launch.set_limits(child.pid, launched.limits)
     for process in (child, monitor):
         process_priority.set_priority(process.pid, priority)
     return child, monitor
 
 
 @asynccontextmanager
-async def _prepared_network(pid: int | None) -> AsyncGenerator[None, None]:
+async def _prepared_network(pid: int | None) -> AsyncGenerator[None]:
     """Prepare the network of a container while it starts; the warden retries to bind the low ports meanwhile.
 
     A failure only cuts off programs that ignore the proxy variables; `probe` reports it.
@@ -197,7 +193,7 @@ async def _prepared_network(pid: int | None) -> AsyncGenerator[None, None]:
 
 async def _prepare_network(pid: int) -> None:
     try:
-        if geteuid() == 0:
+        if os.geteuid() == 0:
             with ThreadPoolExecutor(1) as pool:  # its thread stays in the container's network, so it does nothing else
                 await asyncio.get_running_loop().run_in_executor(pool, kernel.prepare_network, pid)
         else:
@@ -205,3 +201,52 @@ async def _prepare_network(pid: int) -> None:
             await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, timeout=_NETWORK_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
         _log.warning("network.preparation_failed", reason=str(error))
+
+
+class BindStage:
+    """Bind mounts that give an agent's uid access to folders below closed ones, such as an engine under a 0700 home.
+
+    Used by root only, because only root has agents of other uids. The calling thread enters its own mount namespace and
+    binds the folders below `/run/roost-stage`, which only this thread and its children see; the host's mounts and modes
+    do not change. All containers must therefore be started from one thread, which does nothing else.
+    """
+
+    def __init__(self, root: Path = Path("/run/roost-stage")) -> None:
+        self._root = root
+        self._ready = False
+
+    def accessible_path(self, path: Path) -> Path:
+        """Return `path` if every user can reach it, or else a bind mount of it. Raises RuntimeFailed."""
+        path = path.resolve()
+        if is_reachable(path):
+            return path
+        try:
+            return self._bind(path)
+        except OSError as error:
+            raise RuntimeFailed(
+                f"{path} is in a folder that users of agents may not enter, and it cannot be mounted elsewhere "
+                f"({error.strerror}). Use a folder that others may pass through (chmod o+x)."
+            ) from error
+
+    def _bind(self, path: Path) -> Path:
+        if not self._ready:
+            self._root.mkdir(mode=0o755, parents=True, exist_ok=True)
+            kernel.unshare_mounts()
+            kernel.mount_tmpfs(self._root)
+            self._ready = True
+        target = self._root / hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+        if target.exists():
+            if target.samefile(path):
+                return target
+            kernel.detach_mount(target)  # the folder was replaced: an engine that was installed again
+        elif path.is_dir():
+            target.mkdir(mode=0o755)
+        else:
+            target.touch(mode=0o644)
+        kernel.bind_mount(path, target)
+        return target
+
+
+def is_reachable(path: Path) -> bool:
+    """Return whether every user may pass through all folders above `path`."""
+    return all(folder.stat().st_mode & 0o001 for folder in path.parents)

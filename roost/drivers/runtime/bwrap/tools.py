@@ -85,7 +85,6 @@ def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:
 
 
 def _package_folder(name: str) -> Path | None:
-    """Return the folder of an installed package."""
     found = importlib.util.find_spec(name)
     return Path(found.origin).parent if found and found.origin else None
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from roost.drivers.runtime.bwrap.bind_stage import BindStage, is_reachable
+from roost.drivers.runtime.bwrap.start import BindStage, is_reachable
 from roost.drivers.runtime.contract import RuntimeFailed
 from tests.drivers.runtime.bwrap.containers import AS_ROOT
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.bwrap import disk_meter
+from roost.drivers.runtime.bwrap.agent_paths import remove_tree
 from roost.drivers.runtime.bwrap.disk_meter import HostDiskMeter, measure_folder
-from roost.drivers.runtime.bwrap.remove import remove_tree
 from roost.drivers.runtime.contract import RuntimeFailed
 
 MIB = 1024**2

@@ -82,7 +82,8 @@ def test_no_descriptor_of_another_thread_is_closed() -> None:
             ours.setblocking(False)
             with theirs:
                 theirs.send(b'{"child-pid": 7}')
-                launched = launch.LaunchedBwrap(1, ours, os.dup(theirs.fileno()), os.dup(theirs.fileno()))
+                ends = os.dup(theirs.fileno()), os.dup(theirs.fileno())
+                launched = launch.LaunchedBwrap(1, ours, *ends, None, ContainerLimits())
             assert await launched.wait_for_child_pid() == 7
             launched.close()
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from roost.core.machine import process_priority
-from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from roost.drivers.runtime.bwrap.preference import PREFERRED_WEIGHT, PreferredContainers
+from roost.drivers.runtime.bwrap.driver import PREFERRED_WEIGHT, BwrapRuntime, PreferredContainers
 from tests.drivers.runtime.bwrap.containers import RunningContainer, Start
 from tests.drivers.runtime.bwrap.priorities import weight_of, weights
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap import advice
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from roost.drivers.runtime.bwrap.probe import machine_advice
 from roost.drivers.runtime.bwrap.start import get_controllers
 from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
@@ -56,7 +56,7 @@ async def test_the_probe_reports_why_no_container_starts(tmp_path: Path) -> None
     ],
 )
 def test_each_known_reason_has_a_remedy(tmp_path: Path, file: str, content: str, remedy: str) -> None:
-    assert advice.machine_advice(Path("/data/tools"), tmp_path) == ""
+    assert machine_advice(Path("/data/tools"), tmp_path) == ""
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(content)
-    assert remedy in advice.machine_advice(Path("/data/tools"), tmp_path)
+    assert remedy in machine_advice(Path("/data/tools"), tmp_path)

@@ -108,22 +108,22 @@ def test_a_giant_command_line_is_not_read() -> None:
 
 def test_no_memory_of_a_process_in_a_container_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading it waits for a lock that the process can hold for seconds, as while it forks without processor time."""
-    asked: set[str] = set()
+    asked: set[int] = set()
     monkeypatch.setattr(record, "_read_command", lambda pid: asked.add(pid) or b"")
     command = ["unshare", "--user", "--pid", "--fork", "--kill-child", "sh", "-c", "sleep 1000 & echo begun; wait"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as outer:
         assert outer.stdout
         assert outer.stdout.readline() == b"begun\n"
         (first,) = children_of(outer.pid)
-        (inner,) = children_of(int(first))
+        (inner,) = children_of(first)
         find_marked("mark")
         outer.kill()
-    assert {str(outer.pid), first} <= asked
+    assert {outer.pid, first} <= asked
     assert inner not in asked
 
 
-def children_of(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+def children_of(pid: int) -> list[int]:
+    return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
 
 def test_the_boot_has_an_id() -> None:

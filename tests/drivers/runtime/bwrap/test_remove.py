@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap.remove import remove_tree
+from roost.drivers.runtime.bwrap.agent_paths import remove_tree
 
 
 def test_a_tree_with_all_kinds_of_files(tmp_path: Path) -> None:

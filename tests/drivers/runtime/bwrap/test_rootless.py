@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap.bind_stage import is_reachable
-from roost.drivers.runtime.bwrap.remove import remove_tree
-from roost.drivers.runtime.bwrap.start import get_controllers
+from roost.drivers.runtime.bwrap.agent_paths import remove_tree
+from roost.drivers.runtime.bwrap.start import get_controllers, is_reachable
 from roost.drivers.runtime.contract import ContainerLimits
 from tests.drivers.runtime.bwrap.containers import AS_ROOT, PYTHON
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roost.warden.event_loop import EventLoop
-from roost.warden.process_logs import Line, LogFollower, ProcessLog, ProcessLogs
+from roost.warden.supervised_process import Line, LogFollower, ProcessLog, ProcessLogs
 
 
 def texts(log: ProcessLog) -> list[str]:
