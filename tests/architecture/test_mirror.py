@@ -74,9 +74,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/library/skills/schemas.py": "tests/contract/test_skills.py",
     "roost/agents/library/skills/api.py": "tests/contract/test_skills.py",
     "roost/agents/library/skills/delivery.py": "tests/contract/test_agent_skills.py",
-    "roost/drivers/model/anthropic/tools.py": "tests/drivers/model/test_histories.py",
     "roost/drivers/model/history.py": "tests/drivers/model/test_histories.py",
-    "roost/drivers/model/provider_error.py": "tests/drivers/model/test_remote.py",
     "roost/agents/models/keys/*.py": "tests/contract/test_model_keys.py",  # with providers that answer
     "roost/agents/setup/secrets/provider_keys.py": "tests/contract/test_model_keys.py",
     "roost/agents/setup/secrets/writer.py": "tests/agents/setup/secrets/test_service.py",

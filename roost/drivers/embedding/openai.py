@@ -16,7 +16,7 @@ import httpx2
 from roost.core import log
 from roost.core.machine.network_advice import describe_network_error
 from roost.drivers.embedding.contract import EmbeddingFailed, EmbeddingModel, EmbeddingSettings, EmbeddingUnavailable
-from roost.drivers.model import json_access
+from roost.drivers.model.json_access import as_count, as_list, as_object, parse_json
 from roost.net.loopback import is_loopback_url
 
 _log = log.get_logger("embedding_model")
@@ -106,11 +106,11 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
     def _parse_vectors(self, content: bytes, count: int) -> Sequence[bytes]:
         """Return the vectors of an answer in the order of the texts. Raises EmbeddingFailed."""
-        data = json_access.as_list(json_access.as_object(json_access.parse_json(content)).get("data"))
+        data = as_list(as_object(parse_json(content)).get("data"))
         vectors: dict[int, bytes] = {}
-        for place, entry in enumerate(json_access.as_object(entry) for entry in data[: count + 1]):
-            vector = _pack_unit_vector(json_access.as_list(entry.get("embedding")))
-            vectors[json_access.as_count(entry.get("index", place))] = vector
+        for place, entry in enumerate(as_object(entry) for entry in data[: count + 1]):
+            vector = _pack_unit_vector(as_list(entry.get("embedding")))
+            vectors[as_count(entry.get("index", place))] = vector
             self._dimension = self._dimension or len(vector)
             if len(vector) != self._dimension:
                 raise _malformed("its vectors have different dimensions")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from roost.core import clock
-from roost.drivers.model import json_access
 from roost.drivers.model.contract import Json
+from roost.drivers.model.json_access import as_count, as_list, as_object, as_string
 
 _FINISH = {
     "end_turn": "stop",
@@ -21,11 +21,9 @@ _FINISH = {
 
 def chat_completion(answer: Json) -> Json:
     """Translate a `message` to a `chat.completion`."""
-    blocks = [json_access.as_object(block) for block in json_access.as_list(answer.get("content"))]
-    text = "".join(json_access.as_string(block.get("text")) for block in blocks if block.get("type") == "text")
-    calls = [
-        _tool_call(block, json.dumps(json_access.as_object(block.get("input")))) for block in blocks if _is_call(block)
-    ]
+    blocks = [as_object(block) for block in as_list(answer.get("content"))]
+    text = "".join(as_string(block.get("text")) for block in blocks if block.get("type") == "text")
+    calls = [_tool_call(block, json.dumps(as_object(block.get("input")))) for block in blocks if _is_call(block)]
     message: Json = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
@@ -38,7 +36,7 @@ def chat_completion(answer: Json) -> Json:
     return {
         **_head(answer, "chat.completion"),
         "choices": [choice],
-        "usage": _usage(json_access.as_object(answer.get("usage"))),
+        "usage": _usage(as_object(answer.get("usage"))),
     }
 
 
@@ -56,29 +54,29 @@ class ChunkTranslator:
 
     def translate(self, event: Json) -> Iterator[Json]:
         """Yield the chunks of an event, often none."""
-        block = json_access.as_count(event.get("index"))
+        block = as_count(event.get("index"))
         match event.get("type"):
             case "message_start":
-                message = json_access.as_object(event.get("message"))
+                message = as_object(event.get("message"))
                 self._head = _head(message, "chat.completion.chunk")
-                self._usage = dict(json_access.as_object(message.get("usage")))
+                self._usage = dict(as_object(message.get("usage")))
                 yield self._chunk({"role": "assistant", "content": ""})
-                for content in json_access.as_list(message.get("content")):
-                    yield from self._text_chunks(json_access.as_object(content))
-            case "content_block_start" if _is_call(content := json_access.as_object(event.get("content_block"))):
+                for content in as_list(message.get("content")):
+                    yield from self._text_chunks(as_object(content))
+            case "content_block_start" if _is_call(content := as_object(event.get("content_block"))):
                 number = self._calls[block] = len(self._calls)
-                self._inputs[block] = json.dumps(json_access.as_object(content.get("input")))
+                self._inputs[block] = json.dumps(as_object(content.get("input")))
                 yield self._chunk({"tool_calls": [{"index": number, **_tool_call(content, "")}]})
             case "content_block_start":  # Anthropic begins without text, compatible services may not
-                yield from self._text_chunks(json_access.as_object(event.get("content_block")))
+                yield from self._text_chunks(as_object(event.get("content_block")))
             case "content_block_delta":
-                yield from self._delta_chunks(block, json_access.as_object(event.get("delta")))
+                yield from self._delta_chunks(block, as_object(event.get("delta")))
             case "content_block_stop" if block in self._inputs:
                 yield self._arguments_chunk(block, self._inputs[block])  # clients expect arguments for every call
             case "message_delta":
-                given = json_access.as_object(event.get("usage"))
+                given = as_object(event.get("usage"))
                 self._usage |= {name: count for name, count in given.items() if count is not None}
-                self._reason = json_access.as_object(event.get("delta")).get("stop_reason") or self._reason
+                self._reason = as_object(event.get("delta")).get("stop_reason") or self._reason
             case "message_stop":
                 self.complete = True
                 yield self._chunk({}, _finish_reason(self._reason))
@@ -88,13 +86,13 @@ class ChunkTranslator:
                 return
 
     def _delta_chunks(self, block: int, delta: Json) -> Iterator[Json]:
-        if text := json_access.as_string(delta.get("text")):
+        if text := as_string(delta.get("text")):
             yield self._chunk({"content": text})
-        if (part := json_access.as_string(delta.get("partial_json"))) and block in self._calls:
+        if (part := as_string(delta.get("partial_json"))) and block in self._calls:
             yield self._arguments_chunk(block, part)
 
     def _text_chunks(self, block: Json) -> Iterator[Json]:
-        if block.get("type") == "text" and (text := json_access.as_string(block.get("text"))):
+        if block.get("type") == "text" and (text := as_string(block.get("text"))):
             yield self._chunk({"content": text})
 
     def _arguments_chunk(self, block: int, part: str) -> Json:
@@ -111,28 +109,24 @@ def _is_call(block: Json) -> bool:
 
 
 def _tool_call(block: Json, arguments: str) -> Json:
-    function = {"name": json_access.as_string(block.get("name")), "arguments": arguments}
-    return {"id": json_access.as_string(block.get("id")), "type": "function", "function": function}
+    function = {"name": as_string(block.get("name")), "arguments": arguments}
+    return {"id": as_string(block.get("id")), "type": "function", "function": function}
 
 
 def _head(message: Json, kind: str) -> Json:
-    identity, model = json_access.as_string(message.get("id")), json_access.as_string(message.get("model"))
+    identity, model = as_string(message.get("id")), as_string(message.get("model"))
     return {"id": identity, "object": kind, "created": int(clock.utc_now().timestamp()), "model": model}
 
 
 def _finish_reason(reason: Any) -> str:
-    return _FINISH.get(json_access.as_string(reason), "stop")
+    return _FINISH.get(as_string(reason), "stop")
 
 
 def _usage(usage: Json) -> Json:
     """Translate the usage; OpenAI counts cached tokens as part of the prompt."""
-    cached = json_access.as_count(usage.get("cache_read_input_tokens"))
-    prompt = (
-        json_access.as_count(usage.get("input_tokens"))
-        + json_access.as_count(usage.get("cache_creation_input_tokens"))
-        + cached
-    )
-    completion = json_access.as_count(usage.get("output_tokens"))
+    cached = as_count(usage.get("cache_read_input_tokens"))
+    prompt = as_count(usage.get("input_tokens")) + as_count(usage.get("cache_creation_input_tokens")) + cached
+    completion = as_count(usage.get("output_tokens"))
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
