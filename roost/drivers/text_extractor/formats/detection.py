@@ -6,7 +6,6 @@ import zipfile
 from enum import StrEnum
 
 from roost.drivers.text_extractor.contract import UNPACKED_LIMIT
-from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
 
 _MAX_MEMBERS = 10_000
 _PDF_HEADER_BYTES = 1024
@@ -32,6 +31,24 @@ class DocumentFormat(StrEnum):
     OPEN_DOCUMENT = "opendocument"
     HTML = "html"
     TEXT = "text"
+
+
+class RefusalReason(StrEnum):
+    """Reason to refuse a document, which travels from the sandbox to the server."""
+
+    UNSUPPORTED = "unsupported"
+    DAMAGED = "damaged"
+    ENCRYPTED = "encrypted"
+    DEPTH = "depth"
+    TEXT_SIZE = "text_size"
+    UNPACKED_SIZE = "unpacked_size"
+    MEMORY = "memory"
+
+
+class DocumentRefused(Exception):  # noqa: N818 - an answer, not a failure
+    def __init__(self, reason: RefusalReason) -> None:
+        self.reason = reason
+        super().__init__(reason)
 
 
 def detect_format(source: bytes, name: str, mime_type: str) -> DocumentFormat:
