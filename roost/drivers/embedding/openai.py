@@ -9,7 +9,7 @@ import math
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx2
 
@@ -74,14 +74,13 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         """Return the body of a successful answer. Raises _TemporaryFailure and the errors of the contract."""
         try:
             async with self._open_client().stream("POST", "/embeddings", json=body) as response:
-                if response.is_success:
-                    return await _read_body(response, _MAX_ANSWER_BYTES)
-                await self._raise_refusal(response)
+                if not response.is_success:
+                    await self._raise_refusal(response)
+                return await _read_body(response, _MAX_ANSWER_BYTES)
         except httpx2.RequestError as error:
             raise _TemporaryFailure(describe_network_error(error)) from None
-        raise AssertionError  # a refusal was raised
 
-    async def _raise_refusal(self, response: httpx2.Response) -> None:
+    async def _raise_refusal(self, response: httpx2.Response) -> NoReturn:
         status = response.status_code
         if status in _TEMPORARY or status >= 500:
             raise _TemporaryFailure(f"HTTP {status}", _retry_after(response))

@@ -15,9 +15,11 @@ from roost.drivers.engine.abilities.tasks import (
     IntervalSchedule,
     OneTimeSchedule,
     Schedule,
+    Task,
     TaskChange,
     TaskDelivery,
     TaskPayload,
+    TaskRun,
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
@@ -42,6 +44,42 @@ def serialize_task(task: TaskSpec | TaskChange) -> Json:
     if task.delivery is not None:
         fields["delivery"] = _serialize_delivery(task.delivery)
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def parse_task(job: Json) -> Task:
+    """Parse a task with its state. Raises EngineFailed for one without an id."""
+    if not isinstance(job.get("id"), str):
+        raise EngineFailed("The gateway's answer has no task")
+    state = as_object(job.get("state"))
+    enabled = job.get("enabled") is True
+    return Task(
+        id=job["id"],
+        name=parse_text(job.get("name")) or job["id"],
+        description=parse_text(job.get("description")),
+        enabled=enabled,
+        schedule=parse_schedule(job.get("schedule")),
+        payload=parse_payload(job.get("payload")),
+        delivery=parse_delivery(job.get("delivery")),
+        session_target="main" if job.get("sessionTarget") == "main" else "isolated",
+        wake_mode="next-heartbeat" if job.get("wakeMode") == "next-heartbeat" else "now",
+        created_at=parse_milliseconds(job.get("createdAtMs")),
+        next_run_at=parse_milliseconds(state.get("nextRunAtMs")) if enabled else None,
+        last_run_at=parse_milliseconds(state.get("lastRunAtMs")),
+        last_status=parse_text(state.get("lastRunStatus")),
+        last_error=parse_text(state.get("lastError")),
+        running=parse_number(state.get("runningAtMs")) is not None,
+    )
+
+
+def parse_run(entry: Json) -> TaskRun:
+    return TaskRun(
+        id=parse_text(entry.get("runId")) or str(entry.get("ts", "")),
+        status=parse_text(entry.get("status")) or "unknown",
+        started_at=parse_milliseconds(entry.get("runAtMs", entry.get("ts"))),
+        duration_ms=parse_integer(entry.get("durationMs")),
+        summary=parse_text(entry.get("summary")),
+        error=parse_text(entry.get("error")),
+    )
 
 
 def parse_schedule(found: object) -> Schedule | None:

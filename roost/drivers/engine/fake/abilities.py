@@ -235,16 +235,18 @@ class FakeTasks(GatewayHttpAbility, TaskAbility):
 
     async def list(self, agent: AgentContext) -> Sequence[Task]:
         found = await self._call(agent, "GET /tasks")
-        return [_task(one) for one in gateway_json.parse_objects(found.get("tasks"))]
+        return [gateway_json.parse_task(one) for one in gateway_json.parse_objects(found.get("tasks"))]
 
     async def get(self, agent: AgentContext, task_id: str) -> Task:
-        return _task(await self._call(agent, f"GET /tasks/{task_id}"))
+        return gateway_json.parse_task(await self._call(agent, f"GET /tasks/{task_id}"))
 
     async def create(self, agent: AgentContext, spec: TaskSpec) -> Task:
-        return _task(await self._call(agent, "POST /tasks", gateway_json.serialize_task(spec)))
+        return gateway_json.parse_task(await self._call(agent, "POST /tasks", gateway_json.serialize_task(spec)))
 
     async def update(self, agent: AgentContext, task_id: str, change: TaskChange) -> Task:
-        return _task(await self._call(agent, f"PATCH /tasks/{task_id}", gateway_json.serialize_task(change)))
+        return gateway_json.parse_task(
+            await self._call(agent, f"PATCH /tasks/{task_id}", gateway_json.serialize_task(change))
+        )
 
     async def delete(self, agent: AgentContext, task_id: str) -> None:
         await self._call(agent, f"DELETE /tasks/{task_id}")
@@ -254,41 +256,10 @@ class FakeTasks(GatewayHttpAbility, TaskAbility):
 
     async def runs(self, agent: AgentContext, task_id: str, limit: int) -> Sequence[TaskRun]:
         found = await self._call(agent, f"GET /tasks/{task_id}/runs")
-        return [_run(run) for run in gateway_json.parse_objects(found.get("runs"))][:limit]
+        return [gateway_json.parse_run(run) for run in gateway_json.parse_objects(found.get("runs"))][:limit]
 
     async def _call(self, agent: AgentContext, request: str, body: Json | None = None) -> Json:
         status, answer = await self._send(agent, request, body, expected=(200, *_TASK_PROBLEMS))
         if status in _TASK_PROBLEMS:
             raise _TASK_PROBLEMS[status]
         return answer
-
-
-def _task(found: Json) -> Task:
-    return Task(
-        id=str(found.get("id"))[:64],
-        name=gateway_json.parse_text(found.get("name")) or "",
-        description=gateway_json.parse_text(found.get("description")),
-        enabled=found.get("enabled") is True,
-        schedule=gateway_json.parse_schedule(found.get("schedule")),
-        payload=gateway_json.parse_payload(found.get("payload")),
-        delivery=gateway_json.parse_delivery(found.get("delivery")),
-        session_target="main" if found.get("sessionTarget") == "main" else "isolated",
-        wake_mode="next-heartbeat" if found.get("wakeMode") == "next-heartbeat" else "now",
-        created_at=gateway_json.parse_milliseconds(found.get("createdAt")),
-        next_run_at=gateway_json.parse_milliseconds(found.get("nextRunAt")),
-        last_run_at=gateway_json.parse_milliseconds(found.get("lastRunAt")),
-        last_status=gateway_json.parse_text(found.get("lastStatus")),
-        last_error=gateway_json.parse_text(found.get("lastError")),
-        running=found.get("running") is True,
-    )
-
-
-def _run(found: Json) -> TaskRun:
-    return TaskRun(
-        id=str(found.get("id"))[:64],
-        status=gateway_json.parse_text(found.get("status")) or "unknown",
-        started_at=gateway_json.parse_milliseconds(found.get("startedAt")),
-        duration_ms=gateway_json.parse_integer(found.get("durationMs")),
-        summary=gateway_json.parse_text(found.get("summary")),
-        error=gateway_json.parse_text(found.get("error")),
-    )

@@ -173,15 +173,11 @@ class Hermes(Engine):
 
     def _fill(self, version: str, staging: InstallStaging, progress: Progress) -> None:
         progress(f"Installing Hermes {version}", None)
-        if version != self.default_version:
-            virtual_environment.create_environment(
-                staging, [f"hermes-agent[messaging]=={version}"], _PACKAGES, progress
-            )
-            return
-        expected = len(re.findall(r"^\S+==", _LOCK.read_text(), re.MULTILINE))
-        virtual_environment.create_environment(
-            staging, ["--no-deps", "--require-hashes", "-r", str(_LOCK)], expected, progress
-        )
+        requirements, expected = [f"hermes-agent[messaging]=={version}"], _PACKAGES
+        if version == self.default_version:
+            requirements = ["--no-deps", "--require-hashes", "-r", str(_LOCK)]
+            expected = len(re.findall(r"^\S+==", _LOCK.read_text(), re.MULTILINE))
+        virtual_environment.create_environment(staging, requirements, expected, progress)
 
 
 def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:

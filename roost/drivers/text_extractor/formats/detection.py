@@ -51,6 +51,9 @@ class DocumentRefused(Exception):  # noqa: N818 - an answer, not a failure
         super().__init__(reason)
 
 
+_OOXML_FOLDERS = {"word": DocumentFormat.WORD, "ppt": DocumentFormat.POWERPOINT, "xl": DocumentFormat.EXCEL}
+
+
 def detect_format(source: bytes, name: str, mime_type: str) -> DocumentFormat:
     """Return the format, with `TEXT` for everything that may be text. Raises DocumentRefused."""
     if b"%PDF-" in source[:_PDF_HEADER_BYTES]:
@@ -91,13 +94,8 @@ def _detect_archive(source: bytes) -> DocumentFormat:
 def _detect_members(archive: zipfile.ZipFile, names: set[str]) -> DocumentFormat:
     if "[Content_Types].xml" in names:
         folders = {name.partition("/")[0] for name in names}
-        for folder, found in (
-            ("word", DocumentFormat.WORD),
-            ("ppt", DocumentFormat.POWERPOINT),
-            ("xl", DocumentFormat.EXCEL),
-        ):
-            if folder in folders:
-                return found
+        if found := next((found for folder, found in _OOXML_FOLDERS.items() if folder in folders), None):
+            return found
     if _MIME_TYPE_MEMBER in names:
         with archive.open(_MIME_TYPE_MEMBER) as member:
             if member.read(_MIME_TYPE_BYTES).startswith(_OPEN_DOCUMENT):
