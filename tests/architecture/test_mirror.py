@@ -47,7 +47,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/network/domains/*.py": "tests/contract/test_domains.py",
     "roost/setting_types.py": "tests/test_config.py",
     "roost/settings.py": "tests/test_config.py",
-    "roost/drivers/facilitator/chain_signer.py": "tests/drivers/facilitator/test_local.py",  # on a chain
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
     "roost/storage/payments/schemas.py": "tests/contract/payments/test_payments.py",

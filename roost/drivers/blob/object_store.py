@@ -156,7 +156,7 @@ class _ObjectWriter(BlobWriter):
         self._check_open()
         if self._sending is None and self._is_conditional:
             self._sending = asyncio.create_task(self._put("create"))
-        else:
+        else:  # an upload in parts has no condition
             await self._check_key_is_free()
             if self._sending is None:
                 self._sending = asyncio.create_task(self._put("overwrite"))

@@ -172,6 +172,12 @@ def parse_milliseconds(found: object) -> datetime | None:
     return None if number is None else datetime.fromtimestamp(number / 1000, UTC)
 
 
+def parse_seconds(found: object) -> datetime | None:
+    """Return the time of a number of seconds since 1970."""
+    number = parse_number(found)
+    return None if number is None or number * 1000 >= _MAX_MS else datetime.fromtimestamp(number, UTC)
+
+
 def parse_iso_time(found: object) -> datetime | None:
     """Return the time of an ISO 8601 text; UTC is the default zone."""
     try:

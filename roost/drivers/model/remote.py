@@ -44,6 +44,12 @@ _MAX_MODELS = 5_000
 _MAX_ID_LENGTH = 200
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]+")
 
+_PROBLEMS: Mapping[int, type[UpstreamProblem]] = {
+    **dict.fromkeys((401, 402, 403), UpstreamDenied),
+    404: UpstreamMissing,
+    413: UpstreamTooLarge,
+    429: UpstreamLimited,
+}
 _log = log.get_logger(__name__)
 
 
@@ -205,15 +211,8 @@ def _rank(model: str, prefer: Sequence[str]) -> int:
 
 
 def _problem_class(status: int) -> type[UpstreamProblem]:
-    if status in (401, 402, 403):
-        return UpstreamDenied
-    if status == 404:
-        return UpstreamMissing
-    if status == 413:
-        return UpstreamTooLarge
-    if status == 429:
-        return UpstreamLimited
-    return UpstreamRefused if 400 <= status < 500 and status != 408 else UpstreamUnavailable
+    is_refusal = 400 <= status < 500 and status != 408  # 408: the provider timed out
+    return _PROBLEMS.get(status, UpstreamRefused if is_refusal else UpstreamUnavailable)
 
 
 async def _read_body(response: httpx2.Response, max_bytes: int) -> tuple[bytes, bool]:

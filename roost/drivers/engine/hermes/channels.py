@@ -8,7 +8,6 @@ is. WhatsApp is not supported: it needs Node and a login by QR code, or a public
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from roost.core.sanitize import sanitize_line
@@ -27,7 +26,7 @@ from roost.drivers.engine.abilities.channels import (
     PairingRequest,
 )
 from roost.drivers.engine.gateway_http import GatewayHttpAbility
-from roost.drivers.engine.gateway_json import parse_milliseconds
+from roost.drivers.engine.gateway_json import parse_seconds
 from roost.drivers.engine.hermes.virtual_environment import PYTHON
 from roost.drivers.engine.version_folder import VersionFolder
 from roost.drivers.model.json_access import as_object, as_string, parse_json
@@ -85,7 +84,7 @@ def parse_requests(content: bytes) -> tuple[PairingRequest, ...]:
     rows = [as_object(row) for row in as_object(parse_json(content)).values()]
     found = [(as_string(row.get("user_id")), as_string(row.get("user_name")), row.get("created_at")) for row in rows]
     return tuple(
-        PairingRequest(_short(user), _short(name) or None, _parse_seconds(created))
+        PairingRequest(_short(user), _short(name) or None, parse_seconds(created))
         for user, name, created in found[:MAX_PAIRING_REQUESTS]
         if user
     )
@@ -102,10 +101,6 @@ async def _read_requests(agent: AgentContext, name: str) -> tuple[PairingRequest
 
 def _short(text: str) -> str:
     return sanitize_line(text)[:NAME_LIMIT]
-
-
-def _parse_seconds(seconds: object) -> datetime | None:
-    return parse_milliseconds(seconds * 1000) if isinstance(seconds, int | float) else None
 
 
 def _section(name: str, setup: ChannelSetup) -> dict[str, object]:

@@ -7,7 +7,6 @@ It tells of tools as events of their own, without results, which only the histor
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
 from typing import Any
 
 from roost.drivers.engine.abilities.agent_context import AgentContext
@@ -23,7 +22,7 @@ from roost.drivers.engine.abilities.chat import (
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.gateway_http import GatewayHttpAbility, stream_events
-from roost.drivers.engine.gateway_json import parse_number, parse_objects
+from roost.drivers.engine.gateway_json import parse_objects, parse_seconds
 from roost.drivers.engine.transcript import Transcript, finish_use, read_text, shorten_text, start_use
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
@@ -95,11 +94,11 @@ def read_chunk(chunk: Mapping[str, Any]) -> Sequence[AnswerText]:
 
 def _conversation(session: Mapping[str, Any]) -> StoredConversation:
     title, preview = (shorten_text(as_string(session.get(name)), _MAX_TITLE) for name in ("title", "preview"))
-    return StoredConversation(session["id"], title, _parse_time(session.get("last_active")), preview)
+    return StoredConversation(session["id"], title, parse_seconds(session.get("last_active")), preview)
 
 
 def _add_entry(transcript: Transcript, entry: Mapping[str, Any]) -> None:
-    entry_id, content, sent_at = str(entry.get("id"))[:100], read_text(entry), _parse_time(entry.get("timestamp"))
+    entry_id, content, sent_at = str(entry.get("id"))[:100], read_text(entry), parse_seconds(entry.get("timestamp"))
     match entry.get("role"):
         case "user" if _NOTE.fullmatch(content):
             transcript.continue_answer()
@@ -121,8 +120,3 @@ def has_failed(result: str) -> bool:
     """Return whether a tool's result tells of a failure, as the engine's own display decides."""
     found = as_object(parse_json(result))
     return bool(found.get("error")) or found.get("success") is False or bool(found.get("exit_code"))
-
-
-def _parse_time(found: object) -> datetime | None:
-    seconds = parse_number(found)
-    return None if seconds is None or seconds > 253_402_300_799 else datetime.fromtimestamp(seconds, UTC)

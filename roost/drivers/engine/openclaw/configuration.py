@@ -75,7 +75,12 @@ class OpenClawConfiguration(ConfigurationAbility):
             timeout=_CHECK_SECONDS,
             stdin=(text or "").encode(),
         )
-        return _verdict(parse_json(result.stdout))
+        found = as_object(parse_json(result.stdout))
+        valid = found.get("valid")
+        if not isinstance(valid, bool):
+            raise EngineFailed("The engine's program did not say whether the configuration is valid")
+        issues = _format_issues(found.get("warnings" if valid else "issues"))
+        return ConfigurationVerdict(valid, issues or ("Valid" if valid else "Not valid"))
 
     async def write(
         self, agent: AgentContext, setup: GatewaySetup, text: str, is_expected: Expectation | None = None
@@ -146,22 +151,10 @@ async def _is_live(rpc: OpenClawRpc) -> bool:
     return False
 
 
-def _verdict(found: Any) -> ConfigurationVerdict:
-    fields = as_object(found)
-    valid = fields.get("valid")
-    if not isinstance(valid, bool):
-        raise EngineFailed("The engine's program did not say whether the configuration is valid")
-    return ConfigurationVerdict(
-        valid, _format_issues(fields.get("warnings" if valid else "issues")) or ("Valid" if valid else "Not valid")
-    )
-
-
 def _format_issues(issues: object) -> str:
-    lines = [
-        f"{as_string(one.get('path')) or '<root>'}: {as_string(one.get('message'))}"
-        for one in map(as_object, as_list(issues))
-    ]
-    return _sanitize("\n".join(lines[:_MAX_ISSUES]))
+    found = [as_object(one) for one in as_list(issues)[:_MAX_ISSUES]]
+    lines = [f"{as_string(one.get('path')) or '<root>'}: {as_string(one.get('message'))}" for one in found]
+    return _sanitize("\n".join(lines))
 
 
 def _sanitize(text: str) -> str:

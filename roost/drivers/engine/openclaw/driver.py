@@ -1,28 +1,36 @@
-"""The OpenClaw engine: the plan of a gateway, its credential and its health, and the compile cache."""
+"""The OpenClaw engine: the plan of a gateway, its credential and health, the compile cache, skills and devices."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from roost.core import log
 from roost.core.problem import Problem
+from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine import gateway_json
+from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.drivers.engine.abilities.devices import DeviceAbility, DeviceList, DeviceRequestNotFound
 from roost.drivers.engine.abilities.saved_state import SavedState
+from roost.drivers.engine.abilities.skills import SkillAbility
 from roost.drivers.engine.contract import Dial, Engine, EngineNotInstalled, GatewayPlan, GatewaySetup, Progress
 from roost.drivers.engine.gateway_http import is_answering
+from roost.drivers.engine.gateway_json import parse_device_list
 from roost.drivers.engine.openclaw import compile_cache, config_file, install
 from roost.drivers.engine.openclaw.channels import OpenClawChannels
 from roost.drivers.engine.openclaw.chat import OpenClawChat
 from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
-from roost.drivers.engine.openclaw.devices import OpenClawDevices
-from roost.drivers.engine.openclaw.rpc import PORT, OpenClawRpc
-from roost.drivers.engine.openclaw.skills import OpenClawSkills
+from roost.drivers.engine.openclaw.rpc import PORT, OpenClawRpc, RpcRefused
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.model.json_access import as_list, as_object, as_string
 from roost.drivers.runtime.contract import HOME, Runtime
 
+_OFF = ("disabled", "blockedByAllowlist", "blockedByAgentFilter")
+_MISSING = {"bins": "program", "anyBins": "alternative program", "env": "variable", "config": "setting", "os": "system"}
+_FAULT_LENGTH = 500
 _NODE = "/engine/node"
 _PROGRAM = "/engine/oc"
 _CACHE = "/engine/cc"
@@ -59,7 +67,7 @@ class OpenClaw(Engine):
     def __init__(self, root: Path) -> None:
         """`root` is the folder of all engines."""
         self._root = root
-        self._folder = install.version_folder(root)
+        self._folder = VersionFolder(root / "openclaw")
         self.channels = OpenClawChannels(self._folder, _RUN)
         self._caches = VersionFolder(root / "openclaw-cache")
         self.chat = OpenClawChat()
@@ -156,3 +164,46 @@ def _argv() -> Sequence[str]:
     files = [f"{HOME}/{name}" for name in (config_file.CONFIG, config_file.PLATFORM_CONFIG)]
     modules = [f"--import=data:text/javascript,{quote(module)}" for module in (GRACEFUL_STOP, MODULE_HOOKS)]
     return ["/bin/sh", "-c", START, "openclaw", *files, program, *modules, *arguments]
+
+
+class OpenClawSkills(SkillAbility):
+    async def list(self, agent: AgentContext) -> Mapping[str, str | None]:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
+            found = as_object(await rpc.call("skills.status"))
+        return {as_string(one.get("name")): _find_fault(one) for one in gateway_json.parse_objects(found.get("skills"))}
+
+    async def refresh(self, agent: AgentContext) -> None:
+        """Do nothing, because the gateway reads the folder each time."""
+
+
+def _find_fault(skill: Mapping[str, Any]) -> str | None:
+    """Return why OpenClaw does not use a skill that it lists; None if it does."""
+    off = "its configuration turns it off" if any(skill.get(key) is True for key in _OFF) else ""
+    if not off and skill.get("eligible") is not False:
+        return None
+    missing = as_object(skill.get("missing"))
+    lacks = [f"the {kind} `{as_string(name)}`" for key, kind in _MISSING.items() for name in as_list(missing.get(key))]
+    lack = f"{', '.join(lacks)} {'are' if len(lacks) > 1 else 'is'} missing" if lacks else "it gives no reason"
+    return sanitize_line(f"OpenClaw does not use it: {off or lack}")[:_FAULT_LENGTH]
+
+
+class OpenClawDevices(DeviceAbility):
+    """Device pairing. The gateway pairs devices from its own loopback without approval.
+
+    Devices that come through our edge are never such devices: it sends each client's address, and a public one for
+    clients on this machine.
+    """
+
+    async def list(self, agent: AgentContext) -> DeviceList:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
+            return parse_device_list(await rpc.call("device.pair.list"))
+
+    async def approve(self, agent: AgentContext, request_id: str) -> None:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
+            try:
+                await rpc.call("device.pair.approve", {"requestId": request_id})
+            except RpcRefused as refused:
+                waiting = parse_device_list(await rpc.call("device.pair.list")).pending
+                if any(one.request_id == request_id for one in waiting):
+                    raise
+                raise DeviceRequestNotFound from refused

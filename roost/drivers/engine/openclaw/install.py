@@ -72,7 +72,7 @@ def install_version(root: Path, version: str, progress: Progress) -> None:
         _complete(path, staging)
 
     path = install_node(root, progress)
-    folder = version_folder(root)
+    folder = VersionFolder(root / "openclaw")
     folder.put(version, fill)
     try:
         install_plugins(folder, version, path, progress)
@@ -80,10 +80,6 @@ def install_version(root: Path, version: str, progress: Progress) -> None:
         log.get_logger(__name__).warning(
             "channels.install_failed", engine="openclaw", version=version, error=failure.message
         )
-
-
-def version_folder(root: Path) -> VersionFolder:
-    return VersionFolder(root / "openclaw")
 
 
 def installed_plugins(path: Path) -> list[str]:

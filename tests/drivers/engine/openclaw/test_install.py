@@ -11,8 +11,8 @@ import pytest
 
 from roost import config
 from roost.core.problem import Problem
+from roost.drivers.engine import openclaw
 from roost.drivers.engine.contract import EngineInstallFailed, EngineNotInstalled
-from roost.drivers.engine.openclaw import install
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.engine.openclaw.install import (
     NODE_VERSION,
@@ -26,7 +26,7 @@ from roost.drivers.engine.openclaw.install import (
 )
 from roost.drivers.engine.version_folder import VersionFolder
 
-LOCK = Path(install.__file__).with_name("node.txt").read_text()
+LOCK = Path(openclaw.__file__).with_name("node.txt").read_text()
 
 
 @pytest.mark.engine
