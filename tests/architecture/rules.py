@@ -26,12 +26,12 @@ _IN_CONTAINERS = (  # programs of their own
     "roost/agents/workspace/snapshots/copy_databases.py",
 )
 _INSTALLED = (  # engine drivers where they install software, or read a program that lies beside them
-    *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake/driver.py", "roost/drivers/engine/node.py"),
-    *("roost/drivers/engine/version_folder.py", "roost/drivers/engine/install_staging.py"),
+    *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake/driver.py"),
+    "roost/drivers/engine/version_folder.py",
     *("roost/drivers/engine/hermes/driver.py", "roost/drivers/engine/hermes/configuration.py"),
     *("roost/drivers/engine/hermes/virtual_environment.py", "roost/drivers/engine/hermes/tasks.py"),
-    *("roost/drivers/engine/openclaw/driver.py", "roost/drivers/engine/openclaw/plugins.py"),
-    *("roost/drivers/engine/openclaw/install.py", "roost/drivers/engine/openclaw/compile_cache.py"),
+    *("roost/drivers/engine/openclaw/driver.py", "roost/drivers/engine/openclaw/install.py"),
+    "roost/drivers/engine/openclaw/compile_cache.py",
 )
 
 RULES: tuple[Rule, ...] = (

@@ -138,7 +138,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("A payment has at most 16 KiB", "storage.payments.forms:HEADER_LIMIT", 16 * KIB),
         ("after 30 s the same payment can be presented again", "storage.payments.model:CLAIM_SECONDS", 30),
         ("10 s to verify and 25 s to settle", "drivers.facilitator.contract:VERIFY_SECONDS SETTLE_SECONDS", (10, 25)),
-        ("in the newest 2,000 blocks", "drivers.facilitator.chain_signer:_SEARCHED_BLOCKS", 2000),
+        ("in the newest 2,000 blocks", "drivers.facilitator.local:_SEARCHED_BLOCKS", 2000),
         ("not in a block after 20 s is pending", "drivers.facilitator.local:_RECEIPT_SECONDS", 20),
     ],
     "pins": [

@@ -27,7 +27,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/chat/schemas.py": "tests/contract/test_conversations.py",
     "roost/agents/chat/api.py": "tests/contract/test_conversations.py",
     "roost/drivers/engine/abilities/chat.py": "tests/conformance/test_engine_chat.py",
-    "roost/drivers/engine/fake/chat.py": "tests/conformance/test_engine_chat.py",
+    "roost/drivers/engine/fake/abilities.py": "tests/conformance/test_*.py",  # its contracts' suites
     "roost/drivers/engine/fake/conversations.py": "tests/conformance/test_engine_chat.py",
     "roost/agents/workspace/commands/service.py": "tests/contract/test_workspace.py",
     "roost/agents/lifecycle/system/*.py": "tests/contract/test_system.py",
@@ -39,7 +39,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/workspace/files/*.py": "tests/contract/test_files.py",
     "roost/agents/registry/store.py": "tests/agents/registry/test_repository.py",  # SQL, through the verbs that use it
     "roost/agents/setup/channels/*.py": "tests/contract/test_channels.py",
-    "roost/drivers/engine/fake/channels.py": "tests/contract/test_channels.py",
     "roost/drivers/engine/abilities/channels.py": "tests/contract/test_channels.py",
     "roost/agents/setup/tasks/*.py": "tests/contract/test_tasks.py",
     "roost/agents/library/templates/*.py": "tests/contract/test_templates.py",
@@ -48,7 +47,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/network/domains/*.py": "tests/contract/test_domains.py",
     "roost/setting_types.py": "tests/test_config.py",
     "roost/settings.py": "tests/test_config.py",
-    "roost/drivers/facilitator/chain_signer.py": "tests/drivers/facilitator/test_local.py",  # on a chain
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
     "roost/storage/payments/api.py": "tests/contract/payments/test_payments.py",
@@ -62,11 +60,9 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/fake/admin_api.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/abilities/tasks.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/fake/scheduler.py": "tests/conformance/test_tasks.py",
-    "roost/drivers/engine/fake/tasks.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/*/tasks.py": "tests/conformance/test_tasks.py",
     "roost/agents/workspace/snapshots/*.py": "tests/contract/test_snapshots.py",  # one workflow, tested over HTTP
     "roost/drivers/engine/abilities/saved_state.py": "tests/drivers/engine/test_saved_state.py",
-    "roost/drivers/engine/hermes/redaction.py": "tests/drivers/engine/test_saved_state.py",
     "roost/agents/library/skills/verdict/*.py": "tests/agents/library/skills/verdict/test_check.py",  # all rules
     "roost/web/multipart.py": "tests/storage/files/uploads/test_multipart.py",  # needs an upload
     "roost/agents/library/hub/*.py": "tests/contract/test_hub.py",
@@ -77,9 +73,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/library/skills/schemas.py": "tests/contract/test_skills.py",
     "roost/agents/library/skills/api.py": "tests/contract/test_skills.py",
     "roost/agents/library/skills/delivery.py": "tests/contract/test_agent_skills.py",
-    "roost/drivers/model/anthropic/tools.py": "tests/drivers/model/test_histories.py",
     "roost/drivers/model/history.py": "tests/drivers/model/test_histories.py",
-    "roost/drivers/model/provider_error.py": "tests/drivers/model/test_remote.py",
     "roost/agents/models/keys/*.py": "tests/contract/test_model_keys.py",  # with providers that answer
     "roost/agents/setup/secrets/provider_keys.py": "tests/contract/test_model_keys.py",
     "roost/agents/setup/secrets/writer.py": "tests/agents/setup/secrets/test_service.py",

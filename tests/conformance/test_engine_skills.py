@@ -107,7 +107,7 @@ async def test_why_a_listed_skill_is_not_used(skills_env: SkillEnv) -> None:
     if isinstance(skills_env.env.engine, OpenClaw):
         told = {key: found[key.lower()] for key in requires}
         assert told == {key: f"OpenClaw does not use it: {reason}" for key, (reason, _) in requires.items()}
-        async with OpenClawRpc.open(skills_env.agent.warden.dial, skills_env.env.engine.port, TOKEN) as rpc:
+        async with OpenClawRpc.open(skills_env.agent.warden.dial, TOKEN) as rpc:
             await rpc.call("skills.update", {"skillKey": "plain", "enabled": False})
 
         async def is_off() -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from roost.core.db import Database
 from roost.core.sensitive import Sensitive
-from roost.drivers.model.anthropic import AnthropicUpstream
+from roost.drivers.model.anthropic.driver import AnthropicUpstream
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamRefused
 from roost.drivers.model.openai import OpenAIUpstream

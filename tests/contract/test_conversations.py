@@ -11,7 +11,7 @@ import pytest
 
 from roost.agents.chat import conversations, live_answer, store
 from roost.drivers.engine.abilities.chat import MessageRole, StoredMessage
-from roost.drivers.engine.fake.chat import FakeChat
+from roost.drivers.engine.fake.abilities import FakeChat
 from tests.support.server import RunningServer
 
 Event = tuple[str, dict[str, Any]]

@@ -15,7 +15,7 @@ import pytest
 
 from roost import config
 from roost.app.drivers import create_engines
-from roost.drivers.engine.node import node_folder
+from roost.drivers.engine.openclaw.install import node_folder
 from tests.contract.test_agent_ports import free_range
 from tests.dashboard.browser import SOURCE, Visit, chromium, visiting
 from tests.support.server import RunningServer, running

@@ -13,7 +13,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.config import load_settings
-from roost.drivers.engine.node import node_folder
+from roost.drivers.engine.openclaw.install import node_folder
 from tests.journeys.openclaw_device import Device, call, greet, open_websocket
 from tests.journeys.server_process import ServerProcess, until, up
 

@@ -7,8 +7,8 @@ listed; `sweep` removes its remains after a crash. A store knows nothing of CIDs
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -28,6 +28,24 @@ class BlobStoreFailed(ServiceUnavailable):
     """The store does not answer, is full, or rejects the operation."""
 
     message = "The storage backend is not available"
+
+
+def check_key(key: str) -> str:
+    """Return the key of an object if it has the form of one. Raises BlobNotFound."""
+    if KEY_PATTERN.fullmatch(key) is None:
+        raise BlobNotFound
+    return key
+
+
+@contextmanager
+def translate_file_errors() -> Generator[None]:
+    """Raise BlobNotFound for a local file that is missing, and BlobStoreFailed for one that cannot be used."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise BlobNotFound from None
+    except OSError as error:
+        raise BlobStoreFailed(f"The storage backend is not available: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -82,12 +100,8 @@ class BlobStore(ABC):
 
     async def import_file(self, key: str, file: Path) -> None:
         """Store a local file as an object durably; the file stays. Raises BlobNotFound, BlobStoreFailed."""
-        try:
+        with translate_file_errors():
             source = await asyncio.to_thread(file.open, "rb")
-        except FileNotFoundError:
-            raise BlobNotFound from None
-        except OSError as error:
-            raise BlobStoreFailed(f"The storage backend is not available: {error.strerror}") from error
         with source:
             async with await self.create(key) as writer:
                 while chunk := await asyncio.to_thread(source.read, _CHUNK_BYTES):

@@ -4,13 +4,14 @@ import asyncio
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from roost.core.machine.disk_space import UPLOAD_RESERVE, read_disk_space
-from roost.drivers.blob.contract import BlobNotFound, BlobStoreFailed
+from roost.drivers.blob.contract import BlobNotFound, translate_file_errors
 
 T = TypeVar("T")
 _ALIGNMENT = 4096
@@ -18,7 +19,7 @@ _ALIGNMENT = 4096
 
 async def run_in_thread(fn: Callable[[], T]) -> T:
     """Run `fn`, which may wait for a disk, in a thread. Raises BlobNotFound, BlobStoreFailed."""
-    with _translate_errors():
+    with translate_file_errors():
         return await asyncio.to_thread(fn)
 
 
@@ -40,22 +41,23 @@ def _close_result(opening: asyncio.Task[int]) -> None:
         os.close(opening.result())
 
 
-@contextmanager
-def _translate_errors() -> Generator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise BlobNotFound from None
-    except OSError as error:
-        raise BlobStoreFailed(f"The storage backend is not available: {error.strerror}") from error
-
-
 def sync_folder(path: Path) -> None:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def sweep_files(folder: Path, before: datetime) -> int:
+    """Remove the files of a folder that were last written before a time, and return their number."""
+    removed = 0
+    for path in folder.glob("*"):
+        with suppress(FileNotFoundError):  # it was renamed or removed in the meantime
+            if datetime.fromtimestamp(path.stat().st_mtime, UTC) < before:
+                path.unlink()
+                removed += 1
+    return removed
 
 
 def check_free_space(file: int, size: int) -> None:

@@ -7,14 +7,21 @@ failure; later ones may, and are truncated when the draft is opened.
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
 from roost.core import clock
-from roost.drivers.blob.contract import KEY_PATTERN, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
-from roost.drivers.blob.disk_files import open_in_thread, read_exactly, run_in_thread, sync_folder, write_all
+from roost.drivers.blob.contract import BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter, check_key
+from roost.drivers.blob.disk_files import (
+    open_in_thread,
+    read_exactly,
+    run_in_thread,
+    sweep_files,
+    sync_folder,
+    write_all,
+)
 
 T = TypeVar("T")
 
@@ -49,26 +56,15 @@ class DraftStore:
 
     async def sweep(self, older: timedelta) -> int:
         """Remove drafts without a write for that long and return their number."""
-        return await run_in_thread(lambda: self._sweep(clock.utc_now() - older))
+        return await run_in_thread(lambda: sweep_files(self._folder, clock.utc_now() - older))
 
     def _path(self, key: str) -> Path:
-        if KEY_PATTERN.fullmatch(key) is None:
-            raise BlobNotFound
-        return self._folder / key
+        return self._folder / check_key(key)
 
     def _create(self, path: Path) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         sync_folder(self._folder)
-
-    def _sweep(self, before: datetime) -> int:
-        removed = 0
-        for path in self._folder.glob("*"):
-            with suppress(FileNotFoundError):
-                if datetime.fromtimestamp(path.stat().st_mtime, UTC) < before:
-                    path.unlink()
-                    removed += 1
-        return removed
 
 
 class DraftFile:

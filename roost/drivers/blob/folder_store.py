@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from roost.core import clock, ids
-from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
+from roost.drivers.blob.contract import (
+    KEY_PATTERN,
+    BlobInfo,
+    BlobNotFound,
+    BlobStore,
+    BlobStoreFailed,
+    BlobWriter,
+    check_key,
+)
 from roost.drivers.blob.disk_files import (
     open_in_thread,
     read_cached,
     read_exactly,
     run_in_thread,
+    sweep_files,
     sync_folder,
     write_all,
     write_direct,
@@ -99,7 +108,7 @@ class FolderStore(BlobStore):
                 yield blob
 
     async def sweep(self, older: timedelta) -> int:
-        return await run_in_thread(lambda: self._sweep(clock.utc_now() - older))
+        return await run_in_thread(lambda: sweep_files(self._new, clock.utc_now() - older))
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
@@ -147,8 +156,7 @@ class FolderStore(BlobStore):
 
     def _path_text(self, key: str) -> str:
         """Return the path as a string, because building a Path takes as long as reading a small object."""
-        if KEY_PATTERN.fullmatch(key) is None:
-            raise BlobNotFound
+        check_key(key)
         return f"{self._root}/{key[:2]}/{key}"
 
     def _list_files(self) -> Iterator[BlobInfo]:
@@ -157,15 +165,6 @@ class FolderStore(BlobStore):
                 with suppress(FileNotFoundError):
                     if KEY_PATTERN.fullmatch(path.name):
                         yield _blob_info(path)
-
-    def _sweep(self, before: datetime) -> int:
-        removed = 0
-        for path in self._new.glob("*"):
-            with suppress(FileNotFoundError):  # committed in the meantime
-                if _blob_info(path).modified_at < before:
-                    path.unlink()
-                    removed += 1
-        return removed
 
 
 class _FileWriter(BlobWriter):

@@ -19,7 +19,15 @@ from obstore.store import AzureStore, GCSStore, S3Store, from_url
 from roost.core import ids, log
 from roost.core.outage import Outage
 from roost.core.problem import DependencyAway, Problem
-from roost.drivers.blob.contract import KEY_PATTERN, BlobInfo, BlobNotFound, BlobStore, BlobStoreFailed, BlobWriter
+from roost.drivers.blob.contract import (
+    KEY_PATTERN,
+    BlobInfo,
+    BlobNotFound,
+    BlobStore,
+    BlobStoreFailed,
+    BlobWriter,
+    check_key,
+)
 
 PART_BYTES = 8 * 1024**2
 """Services accept 10,000 parts, so the largest object has 78 GiB."""
@@ -62,11 +70,11 @@ class ObjectStore(BlobStore):
         return None if self._is_conditional else _OVERWRITE_WARNING
 
     async def create(self, key: str) -> BlobWriter:
-        return _ObjectWriter(self._store, _checked_key(key), self._outage, is_conditional=self._is_conditional)
+        return _ObjectWriter(self._store, check_key(key), self._outage, is_conditional=self._is_conditional)
 
     async def read(self, key: str, offset: int, length: int) -> bytes:
         with _translate_errors(self._outage):
-            found = await self._read_range(_checked_key(key), offset, length)
+            found = await self._read_range(check_key(key), offset, length)
         if len(found) != length:
             raise BlobNotFound
         return found
@@ -82,7 +90,7 @@ class ObjectStore(BlobStore):
 
     async def delete(self, key: str) -> None:
         with _translate_errors(self._outage), suppress(FileNotFoundError):
-            await obstore.delete_async(self._store, _checked_key(key))
+            await obstore.delete_async(self._store, check_key(key))
 
     async def list(self) -> AsyncIterator[BlobInfo]:
         with _translate_errors(self._outage):
@@ -148,7 +156,7 @@ class _ObjectWriter(BlobWriter):
         self._check_open()
         if self._sending is None and self._is_conditional:
             self._sending = asyncio.create_task(self._put("create"))
-        else:
+        else:  # an upload in parts has no condition
             await self._check_key_is_free()
             if self._sending is None:
                 self._sending = asyncio.create_task(self._put("overwrite"))
@@ -230,12 +238,6 @@ class _ObjectWriter(BlobWriter):
 
 async def _size(store: _Store, key: str) -> int:
     return (await obstore.head_async(store, key))["size"]
-
-
-def _checked_key(key: str) -> str:
-    if KEY_PATTERN.fullmatch(key) is None:
-        raise BlobNotFound
-    return key
 
 
 @contextmanager

@@ -5,11 +5,9 @@ The operator's proxy and certificate variables apply, except to an address on th
 """
 
 import asyncio
-import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import httpx2
 
@@ -17,6 +15,7 @@ from roost.core.machine.network_advice import describe_network_error
 from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable, TokenRejected
+from roost.drivers.model.json_access import Json, as_object, parse_json
 from roost.net.loopback import is_loopback_url
 
 _TIMEOUT_SECONDS = 5.0
@@ -29,14 +28,6 @@ _SLACK_SERVICE_ERRORS = frozenset(
     """.split()
 )
 """Errors of Slack that do not concern the token."""
-
-Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _PlatformResponse:
-    status: int
-    body: Json
 
 
 class _HttpChatPlatform(ChatPlatform):
@@ -64,21 +55,18 @@ class _HttpChatPlatform(ChatPlatform):
 
     async def _call(
         self, client: httpx2.AsyncClient, method: str, path: str, headers: Mapping[str, str] | None = None
-    ) -> _PlatformResponse:
-        """Send a request and return its JSON object. Raises PlatformUnreachable for a failure of the platform."""
+    ) -> tuple[int, Json]:
+        """Return the status and the JSON object of an answer. Raises PlatformUnreachable for the platform's failure."""
         content = bytearray()
         async with client.stream(method, f"{self.url}/{path}", headers=headers) as response:
             async for chunk in response.aiter_bytes():
                 content += chunk
                 if len(content) > _MAX_ANSWER_BYTES:
                     break
-        try:
-            found = json.loads(content)
-        except (ValueError, RecursionError):
-            found = None
+        found = parse_json(bytes(content))
         if not isinstance(found, dict) or response.status_code >= 500 or response.status_code == 429:
             raise PlatformUnreachable(f"{self.label} could not verify the token: it answered {response.status_code}")
-        return _PlatformResponse(response.status_code, cast("Json", found))
+        return response.status_code, as_object(found)
 
     def _rejection(self, kind: str, reason: object, token: Sensitive[str]) -> TokenRejected:
         text = sanitize_line(str(reason).replace(token.reveal(), "[redacted]"))[:_MAX_REASON_LENGTH]
@@ -90,12 +78,12 @@ class TelegramPlatform(_HttpChatPlatform):
     label = "Telegram"
 
     async def _verify_tokens(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
-        answer = await self._call(client, "GET", f"bot{tokens.bot.reveal()}/getMe")
-        if answer.body.get("ok") is True:
-            return _user_name(_as_object(answer.body.get("result")).get("username"))
-        if answer.status not in (401, 404):  # an unknown bot is "Not Found"
-            raise PlatformUnreachable(f"Telegram could not verify the token: it answered {answer.status}")
-        raise self._rejection("bot", answer.body.get("description"), tokens.bot)
+        status, answer = await self._call(client, "GET", f"bot{tokens.bot.reveal()}/getMe")
+        if answer.get("ok") is True:
+            return _user_name(as_object(answer.get("result")).get("username"))
+        if status not in (401, 404):  # an unknown bot is "Not Found"
+            raise PlatformUnreachable(f"Telegram could not verify the token: it answered {status}")
+        raise self._rejection("bot", answer.get("description"), tokens.bot)
 
 
 class SlackPlatform(_HttpChatPlatform):
@@ -109,12 +97,12 @@ class SlackPlatform(_HttpChatPlatform):
         return _user_name(bot.get("user"))
 
     async def _verify_token(self, client: httpx2.AsyncClient, method: str, kind: str, token: Sensitive[str]) -> Json:
-        answer = await self._call(client, "POST", method, {"Authorization": f"Bearer {token.reveal()}"})
-        if answer.body.get("ok") is True:
-            return answer.body
-        error = answer.body.get("error")
+        status, answer = await self._call(client, "POST", method, {"Authorization": f"Bearer {token.reveal()}"})
+        if answer.get("ok") is True:
+            return answer
+        error = answer.get("error")
         if not isinstance(error, str) or error in _SLACK_SERVICE_ERRORS:
-            raise PlatformUnreachable(f"Slack could not verify the token: it answered {answer.status}")
+            raise PlatformUnreachable(f"Slack could not verify the token: it answered {status}")
         raise self._rejection(kind, error, token)
 
 
@@ -123,17 +111,13 @@ class DiscordPlatform(_HttpChatPlatform):
     label = "Discord"
 
     async def _verify_tokens(self, client: httpx2.AsyncClient, tokens: BotTokens) -> str | None:
-        answer = await self._call(client, "GET", "users/@me", {"Authorization": f"Bot {tokens.bot.reveal()}"})
-        if answer.status == 200:
-            return _user_name(answer.body.get("username"))
-        if answer.status != 401:
-            raise PlatformUnreachable(f"Discord could not verify the token: it answered {answer.status}")
-        raise self._rejection("bot", answer.body.get("message"), tokens.bot)
+        status, answer = await self._call(client, "GET", "users/@me", {"Authorization": f"Bot {tokens.bot.reveal()}"})
+        if status == 200:
+            return _user_name(answer.get("username"))
+        if status != 401:
+            raise PlatformUnreachable(f"Discord could not verify the token: it answered {status}")
+        raise self._rejection("bot", answer.get("message"), tokens.bot)
 
 
 def _user_name(value: object) -> str | None:
     return sanitize_line(value)[:100] if isinstance(value, str) and value else None
-
-
-def _as_object(value: object) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}

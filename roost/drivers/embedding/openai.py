@@ -9,14 +9,14 @@ import math
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx2
 
 from roost.core import log
 from roost.core.machine.network_advice import describe_network_error
 from roost.drivers.embedding.contract import EmbeddingFailed, EmbeddingModel, EmbeddingSettings, EmbeddingUnavailable
-from roost.drivers.model import json_access
+from roost.drivers.model.json_access import as_count, as_list, as_object, parse_json
 from roost.net.loopback import is_loopback_url
 
 _log = log.get_logger("embedding_model")
@@ -74,14 +74,13 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         """Return the body of a successful answer. Raises _TemporaryFailure and the errors of the contract."""
         try:
             async with self._open_client().stream("POST", "/embeddings", json=body) as response:
-                if response.is_success:
-                    return await _read_body(response, _MAX_ANSWER_BYTES)
-                await self._raise_refusal(response)
+                if not response.is_success:
+                    await self._raise_refusal(response)
+                return await _read_body(response, _MAX_ANSWER_BYTES)
         except httpx2.RequestError as error:
             raise _TemporaryFailure(describe_network_error(error)) from None
-        raise AssertionError  # a refusal was raised
 
-    async def _raise_refusal(self, response: httpx2.Response) -> None:
+    async def _raise_refusal(self, response: httpx2.Response) -> NoReturn:
         status = response.status_code
         if status in _TEMPORARY or status >= 500:
             raise _TemporaryFailure(f"HTTP {status}", _retry_after(response))
@@ -106,11 +105,11 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
     def _parse_vectors(self, content: bytes, count: int) -> Sequence[bytes]:
         """Return the vectors of an answer in the order of the texts. Raises EmbeddingFailed."""
-        data = json_access.as_list(json_access.as_object(json_access.parse_json(content)).get("data"))
+        data = as_list(as_object(parse_json(content)).get("data"))
         vectors: dict[int, bytes] = {}
-        for place, entry in enumerate(json_access.as_object(entry) for entry in data[: count + 1]):
-            vector = _pack_unit_vector(json_access.as_list(entry.get("embedding")))
-            vectors[json_access.as_count(entry.get("index", place))] = vector
+        for place, entry in enumerate(as_object(entry) for entry in data[: count + 1]):
+            vector = _pack_unit_vector(as_list(entry.get("embedding")))
+            vectors[as_count(entry.get("index", place))] = vector
             self._dimension = self._dimension or len(vector)
             if len(vector) != self._dimension:
                 raise _malformed("its vectors have different dimensions")

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 class NearestVectors:
@@ -37,14 +38,12 @@ class NearestVectors:
         return [(product, place.key, place.row) for product, place in sorted(self._heap, reverse=True)]
 
 
+@dataclass(eq=False, slots=True)
 class _Descending:
     """Place of a row, which is less than the places before it."""
 
-    __slots__ = ("key", "row")
-
-    def __init__(self, key: tuple[str, int], row: int) -> None:
-        self.key = key
-        self.row = row
+    key: tuple[str, int]
+    row: int
 
     def __lt__(self, other: "_Descending") -> bool:
         return (self.key, self.row) > (other.key, other.row)

@@ -12,10 +12,32 @@ from typing import Any
 from roost.core.event_stream_decoder import EventStreamDecoder, EventTooLongError
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.contract import Dial, EngineFailed
+from roost.drivers.model.json_access import Json
 from roost.net.http_request import InvalidResponseError, ResponseTooLongError, send_request
 
 _LIMIT = 2 << 20
+
+
+class GatewayHttpAbility:
+    """Base of abilities that use the HTTP API of an agent's gateway, at a port of the container's loopback."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    async def _send(
+        self,
+        agent: AgentContext,
+        request: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        expected: Collection[int] = (200,),
+        limit: int = _LIMIT,
+    ) -> tuple[int, Json]:
+        """Call `send_json` for the gateway of an agent."""
+        dial, port, token = agent.warden.dial, self._port, agent.token
+        return await send_json(dial, port, request, token, body, expected=expected, limit=limit)
 
 
 async def is_answering(dial: Dial, port: int, path: str) -> bool:
@@ -36,7 +58,7 @@ async def send_json(
     *,
     expected: Collection[int] = (200,),
     limit: int = _LIMIT,
-) -> tuple[int, Mapping[str, Any]]:
+) -> tuple[int, Json]:
     """Send a request such as `POST /jobs`; return the status and the JSON object of the answer within 10 s.
 
     Raises EngineFailed, also for a status that is not in `expected`, and the errors of `dial`.

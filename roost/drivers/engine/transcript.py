@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from roost.drivers.engine.abilities.chat import MAX_DETAIL, MAX_TEXT, MessageRole, StoredMessage, ToolState, ToolUse
-from roost.drivers.engine.task_json import parse_objects
+from roost.drivers.engine.gateway_json import parse_objects
 from roost.drivers.model.json_access import as_string
 
 _MAX_TOOLS = 200
@@ -78,11 +78,9 @@ class Transcript:
 
 def start_use(use_id: object, name: object, arguments: object) -> ToolUse:
     """Return a running tool; arguments: JSON, or a text."""
-    return ToolUse(
-        shorten_text(str(use_id), _MAX_NAME),
-        shorten_text(str(name), _MAX_NAME),
-        shorten_text(_to_text(arguments), MAX_DETAIL),
-    )
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    shown_id, shown_name = shorten_text(str(use_id), _MAX_NAME), shorten_text(str(name), _MAX_NAME)
+    return ToolUse(shown_id, shown_name, shorten_text(text, MAX_DETAIL))
 
 
 def finish_use(use: ToolUse, result: str, *, failed: bool) -> ToolUse:
@@ -93,10 +91,6 @@ def shorten_text(text: str, limit: int) -> str:
     """Return at most `limit` characters and an ellipsis, without lone surrogates, which cannot be encoded."""
     shown = text if len(text) <= limit else text[:limit] + " ..."
     return shown.encode(errors="replace").decode()
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def read_text(message: Mapping[str, Any]) -> str:

@@ -4,37 +4,33 @@ It settles once: for a payment whose transaction is on the chain already, `settl
 that lost an answer asks again. Calls are synchronous in the SDK and run in threads.
 """
 
+# pyright: reportMissingTypeStubs=false
+# The types of the SDK are inline.
+
 import re
+import threading
 from typing import Any
 
+from web3 import Web3
+from web3.exceptions import Web3Exception
 from x402 import x402FacilitatorSync
-from x402.mechanisms.evm.exact.eip3009_utils import (  # pyright: ignore[reportMissingTypeStubs] - its types are inline
+from x402.mechanisms.evm.exact.eip3009_utils import (
+    ParsedEIP3009Authorization,
     classify_eip3009_signature,
     parse_eip3009_authorization,
+    verify_eip3009_transfer_event,
 )
-from x402.mechanisms.evm.exact.facilitator import (  # pyright: ignore[reportMissingTypeStubs] - its types are inline
-    ExactEvmScheme,
-    ExactEvmSchemeConfig,
-)
-from x402.mechanisms.evm.exact.v1.facilitator import (  # pyright: ignore[reportMissingTypeStubs] - its types are inline
-    ExactEvmSchemeV1,
-    ExactEvmSchemeV1Config,
-)
-from x402.mechanisms.evm.types import (  # pyright: ignore[reportMissingTypeStubs] - its types are inline
-    ExactEIP3009Payload,
-)
-from x402.mechanisms.evm.utils import (  # pyright: ignore[reportMissingTypeStubs] - its types are inline
-    hex_to_bytes,
-)
-from x402.mechanisms.evm.v1.constants import (  # pyright: ignore[reportMissingTypeStubs] - its types are inline
-    V1_NETWORK_CHAIN_IDS,
-)
+from x402.mechanisms.evm.exact.facilitator import ExactEvmScheme, ExactEvmSchemeConfig
+from x402.mechanisms.evm.exact.v1.facilitator import ExactEvmSchemeV1, ExactEvmSchemeV1Config
+from x402.mechanisms.evm.signers import FacilitatorWeb3Signer
+from x402.mechanisms.evm.types import ExactEIP3009Payload
+from x402.mechanisms.evm.utils import hex_to_bytes
+from x402.mechanisms.evm.v1.constants import V1_NETWORK_CHAIN_IDS
 from x402.schemas import SchemeNotFoundError
 
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.network_advice import describe_network_error
 from roost.core.sensitive import Sensitive
-from roost.drivers.facilitator.chain_signer import ChainSigner, RpcError
 from roost.drivers.facilitator.contract import (
     SETTLE_SECONDS,
     Facilitator,
@@ -44,12 +40,17 @@ from roost.drivers.facilitator.contract import (
     PaymentSettlement,
     Verification,
 )
-from roost.drivers.facilitator.x402_forms import from_settle_response, from_verify_response, to_sdk
+from roost.drivers.facilitator.x402_sdk import from_settle_response, from_verify_response, to_sdk
 
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}", re.ASCII)
 _RECEIPT_SECONDS = SETTLE_SECONDS - 5.0
 """Seconds until a transaction counts as pending, so that this answer comes before the caller's limit."""
 _UNKNOWN_NETWORK = "unsupported_scheme"
+_SEARCHED_BLOCKS = 2_000
+"""Newest blocks in which the transaction of a payment is searched; services that offer an RPC bound such searches."""
+_USED = Web3.keccak(text="AuthorizationUsed(address,bytes32)")
+RpcError = (Web3Exception, OSError, ValueError)
+"""Errors of calls to an RPC address: of the chain, of the connection, and of malformed answers."""
 
 
 class LocalFacilitator(Facilitator):
@@ -133,3 +134,43 @@ class LocalFacilitator(Facilitator):
         if transaction is None:
             return None
         return PaymentSettlement(True, transaction, requirements["network"], transfer.from_address)
+
+
+class ChainSigner(FacilitatorWeb3Signer):
+    """Sends one transaction at a time, and leaves no gap in its numbers when one cannot be sent."""
+
+    def __init__(self, key: str, rpc_url: str, receipt_seconds: float) -> None:
+        super().__init__(key, rpc_url, confirmation_timeout_seconds=receipt_seconds)
+        self._sending = threading.Lock()
+
+    def write_contract(
+        self, address: str, abi: list[dict[str, Any]], function_name: str, *args: Any, data_suffix: str | None = None
+    ) -> str:
+        with self._sending:
+            try:
+                return super().write_contract(address, abi, function_name, *args, data_suffix=data_suffix)
+            except Exception:
+                self._next_nonce = None  # the number was reserved and may be unused: ask the chain for the next one
+                raise
+
+    def find_transfer(self, token: str, transfer: ParsedEIP3009Authorization) -> str | None:
+        """Return the transaction that made a signed transfer (EIP-3009), or None if none of the newest blocks has it.
+
+        Its errors are those of `RpcError`.
+        """
+        eth = self._w3.eth
+        topics = [_USED, bytes.fromhex(transfer.from_address[2:]).rjust(32, b"\0"), transfer.nonce]
+        first = max(0, eth.block_number - _SEARCHED_BLOCKS)
+        address = Web3.to_checksum_address(token)
+        found = eth.get_logs({"address": address, "fromBlock": first, "topics": [Web3.to_hex(one) for one in topics]})
+        for log in found:
+            receipt = eth.get_transaction_receipt(log["transactionHash"])
+            if receipt["status"] == 1 and verify_eip3009_transfer_event(
+                list(receipt["logs"]),
+                token,
+                from_address=transfer.from_address,
+                to=transfer.to,
+                value=transfer.value,
+            ):
+                return Web3.to_hex(log["transactionHash"])
+        return None

@@ -51,13 +51,13 @@ class X402Facilitator(Facilitator):
 
     async def verify(self, request: PaymentRequest) -> Verification:
         async with self._asking(self._verify_seconds) as client, self._verifying:
-            from roost.drivers.facilitator.x402_forms import from_verify_response, to_sdk
+            from roost.drivers.facilitator.x402_sdk import from_verify_response, to_sdk
 
             return from_verify_response(await client.verify(*to_sdk(request)))
 
     async def settle(self, request: PaymentRequest) -> PaymentSettlement:
         async with self._asking(self._settle_seconds) as client:
-            from roost.drivers.facilitator.x402_forms import from_settle_response, to_sdk
+            from roost.drivers.facilitator.x402_sdk import from_settle_response, to_sdk
 
             return from_settle_response(await client.settle(*to_sdk(request)))
 
@@ -96,7 +96,7 @@ class X402Facilitator(Facilitator):
         from x402.http.facilitator_client import HTTPFacilitatorClient
         from x402.http.facilitator_client_base import CreateHeadersAuthProvider, FacilitatorConfig
 
-        from roost.drivers.facilitator.bounded_transport import BoundedTransport
+        from roost.drivers.facilitator.x402_sdk import BoundedTransport
 
         timeout = httpx.Timeout(self._settle_seconds)
         http = httpx.AsyncClient(
@@ -113,5 +113,5 @@ class X402Facilitator(Facilitator):
 
 def _load_sdk() -> None:
     """Import what takes long, in a thread: the first payment would stop the loop otherwise."""
-    for name in ("roost.drivers.facilitator.x402_forms", "x402.http.facilitator_client"):
+    for name in ("roost.drivers.facilitator.x402_sdk", "x402.http.facilitator_client"):
         importlib.import_module(name)

@@ -32,7 +32,15 @@ class ImageRefused(Exception):  # noqa: N818 - an answer, not a failure
 
 
 def answer_request(request: dict[str, Any], source: bytes) -> bytes:
-    head, data = _handle_request(request, source)
+    try:
+        mime, data = _render(source, request)
+        head = {"mime": mime}
+    except ImageRefused as refused:
+        head, data = {"refused": refused.args[0]}, b""
+    except MemoryError:
+        head, data = {"refused": "large"}, b""
+    except Exception:  # noqa: BLE001 - decoders raise many error classes
+        head, data = {"refused": "invalid"}, b""
     return json.dumps(head).encode() + b"\n" + data
 
 
@@ -43,18 +51,6 @@ def _warm_up() -> None:
     out = io.BytesIO()
     Image.new("RGB", (1, 1)).save(out, "PNG")
     Image.open(out, formats=_FORMATS).load()
-
-
-def _handle_request(request: dict[str, Any], source: bytes) -> tuple[dict[str, Any], bytes]:
-    try:
-        mime, data = _render(source, request)
-    except ImageRefused as refused:
-        return {"refused": refused.args[0]}, b""
-    except MemoryError:
-        return {"refused": "large"}, b""
-    except Exception:  # noqa: BLE001 - decoders raise many error classes
-        return {"refused": "invalid"}, b""
-    return {"mime": mime}, data
 
 
 def _render(source: bytes, request: dict[str, Any]) -> tuple[str, bytes]:

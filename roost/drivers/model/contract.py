@@ -17,13 +17,12 @@ UpstreamProblem
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatRequest
-
-Json = dict[str, Any]
+from roost.drivers.model.json_access import Json
 
 
 @dataclass(frozen=True)

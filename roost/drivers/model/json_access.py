@@ -3,6 +3,8 @@
 import json
 from typing import Any, cast
 
+Json = dict[str, Any]
+
 
 def parse_json(text: str | bytes) -> Any:
     """Parse JSON; return None if it is malformed."""
@@ -12,8 +14,8 @@ def parse_json(text: str | bytes) -> Any:
         return None
 
 
-def as_object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def as_object(value: Any) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:

@@ -1,12 +1,14 @@
-"""HTTP client of a model provider's endpoint, which limits answers and turns failures into UpstreamProblem.
+"""Upstreams behind a model provider's endpoint, which limit answers and turn failures into UpstreamProblem.
 
 Redirects are not followed, because they would forward the key. The operator's proxy and certificate variables
 (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` ...) apply, except to an endpoint on the loopback interface.
 """
 
 import re
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import ClassVar
 
 import httpx2
 
@@ -14,10 +16,10 @@ from roost.core import log
 from roost.core.event_stream_decoder import EventStreamDecoder, EventTooLongError, ServerSentEvent
 from roost.core.machine.network_advice import describe_network_error
 from roost.core.problem import Problem
-from roost.drivers.model import json_access
 from roost.drivers.model.contract import (
     Json,
     ModelSettings,
+    ModelUpstream,
     UpstreamDenied,
     UpstreamLimited,
     UpstreamMissing,
@@ -26,6 +28,7 @@ from roost.drivers.model.contract import (
     UpstreamTooLarge,
     UpstreamUnavailable,
 )
+from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 from roost.drivers.model.provider_error import ProviderError, find_error, read_error
 from roost.net.loopback import is_loopback_url
 
@@ -37,40 +40,56 @@ _MAX_ERROR_BYTES = 64 * 1024
 _MAX_MESSAGE_LENGTH = 500
 _MAX_RETRY_SECONDS = 3600.0
 _CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=50)
+_MAX_MODELS = 5_000
+_MAX_ID_LENGTH = 200
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]+")
 
+_PROBLEMS: Mapping[int, type[UpstreamProblem]] = {
+    **dict.fromkeys((401, 402, 403), UpstreamDenied),
+    404: UpstreamMissing,
+    413: UpstreamTooLarge,
+    429: UpstreamLimited,
+}
 _log = log.get_logger(__name__)
 
 
-class ProviderEndpointClient:
-    def __init__(
-        self,
-        settings: ModelSettings,
-        headers: Mapping[str, str],
-        *,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
-        """Connect to an endpoint; `headers` contain the key. Callers limit the time of `post` and `stream_events`.
+class RemoteUpstream(ModelUpstream):
+    """Base of upstreams behind the endpoint of a provider. list_path: where it lists its models."""
+
+    list_path: ClassVar[str]
+
+    def __init__(self, settings: ModelSettings, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        """Connect to an endpoint. Callers limit the time of requests other than the list of models.
 
         `transport` replaces the process's own network and its proxies. It may refuse with a Problem.
         """
-        self._name = settings.name
-        self._key = settings.key
+        super().__init__(settings.name)
+        self._settings = settings
         self._client = httpx2.AsyncClient(
             base_url=settings.url,
-            headers={"User-Agent": "roost", "Accept-Encoding": "identity", **headers},
+            headers={"User-Agent": "roost", "Accept-Encoding": "identity", **self._headers()},
             limits=_CONNECTIONS,
             transport=transport,
             trust_env=not is_loopback_url(settings.url),
         )
 
-    async def get(self, path: str) -> Json:
-        return await self._request("GET", path, None, LIST_SECONDS)
+    async def list_models(self) -> Sequence[str]:
+        if self._settings.models:
+            return self._settings.models
+        return _model_ids(await self._request("GET", self.list_path, None, LIST_SECONDS), self._settings.prefer)
 
-    async def post(self, path: str, body: Json) -> Json:
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    def _headers(self) -> Mapping[str, str]:
+        """Return the headers of each request that contain the key, or depend on the provider."""
+        key = self._settings.key
+        return {} if key is None else {"Authorization": f"Bearer {key.reveal()}"}
+
+    async def _post(self, path: str, body: Json) -> Json:
         return await self._request("POST", path, body, None)
 
-    async def stream_events(self, path: str, body: Json) -> AsyncGenerator[Json, None]:
+    async def _stream_events(self, path: str, body: Json) -> AsyncGenerator[Json, None]:
         """Yield the JSON objects of a stream of server-sent events, until its end or `[DONE]`."""
         with self._translate_errors():
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
@@ -85,23 +104,20 @@ class ProviderEndpointClient:
                         if event.data:
                             yield self._parse_event(event)
 
-    def redact_failure(self, response: Json) -> Json:
+    def _redact_failure(self, response: Json) -> Json:
         """Return an object of the Responses API with the keys in its error redacted."""
-        if not (error := json_access.as_object(response.get("error"))):
+        if not (error := as_object(response.get("error"))):
             return response
-        return {**response, "error": {**error, "message": self._redact(json_access.as_string(error.get("message")))}}
+        return {**response, "error": {**error, "message": self._redact(as_string(error.get("message")))}}
 
-    def malformed_answer(self, reason: str = "") -> UpstreamUnavailable:
+    def _malformed_answer(self, reason: str = "") -> UpstreamUnavailable:
         """Return the problem for an answer that violates the protocol."""
-        text = f"The answer of the model provider {self._name} is malformed"
+        text = f"The answer of the model provider {self.name} is malformed"
         return UpstreamUnavailable(f"{text}: {reason}" if reason else text)
 
-    def truncated_stream(self) -> UpstreamUnavailable:
+    def _truncated_stream(self) -> UpstreamUnavailable:
         """Return the problem for a stream that ended before the answer was complete."""
-        return UpstreamUnavailable(f"The answer of the model provider {self._name} ended early")
-
-    async def close(self) -> None:
-        await self._client.aclose()
+        return UpstreamUnavailable(f"The answer of the model provider {self.name} ended early")
 
     async def _request(self, method: str, path: str, body: Json | None, timeout_seconds: float | None) -> Json:
         with self._translate_errors():
@@ -110,13 +126,13 @@ class ProviderEndpointClient:
                 await self._check_status(response)
                 content, complete = await _read_body(response, MAX_ANSWER_BYTES)
         if not complete:
-            raise self.malformed_answer()
-        value = json_access.parse_json(content)
+            raise self._malformed_answer()
+        value = parse_json(content)
         if error := find_error(value):
             raise self._known_error(error)
-        if not json_access.as_object(value):
-            raise self.malformed_answer()
-        return json_access.as_object(value)
+        if not as_object(value):
+            raise self._malformed_answer()
+        return as_object(value)
 
     async def _require_events(self, response: httpx2.Response) -> None:
         """Raise the error, or the fault, of an answer that is no event stream."""
@@ -124,20 +140,20 @@ class ProviderEndpointClient:
         if kind == "text/event-stream":
             return
         content, _ = await _read_body(response, _MAX_ERROR_BYTES)
-        if error := find_error(json_access.parse_json(content)):
+        if error := find_error(parse_json(content)):
             raise self._known_error(error)
-        raise self.malformed_answer(f"it answered {kind[:100] or 'nothing'} instead of an event stream")
+        raise self._malformed_answer(f"it answered {kind[:100] or 'nothing'} instead of an event stream")
 
     def _parse_event(self, event: ServerSentEvent) -> Json:
         """Return the object of an event. Raises UpstreamProblem for the error that it is."""
-        value = json_access.parse_json(event.data)
+        value = parse_json(event.data)
         if error := find_error(value):
             raise self._known_error(error)
         if event.name == "error":
             raise self._known_error(read_error(event.data if value is None else value))
-        if not json_access.as_object(value):
-            raise self.malformed_answer()
-        return json_access.as_object(value)
+        if not as_object(value):
+            raise self._malformed_answer()
+        return as_object(value)
 
     async def _check_status(self, response: httpx2.Response) -> None:
         """Raise the UpstreamProblem for an error status and its body."""
@@ -145,8 +161,8 @@ class ProviderEndpointClient:
         if 200 <= status < 300:
             return
         content, _ = await _read_body(response, _MAX_ERROR_BYTES)
-        is_json = json_access.parse_json(content) is not None or content.strip() == b"null"
-        error = read_error(json_access.parse_json(content) if is_json else _plain_text(response, content))
+        is_json = parse_json(content) is not None or content.strip() == b"null"
+        error = read_error(parse_json(content) if is_json else _plain_text(response, content))
         raise self._problem(_problem_class(status), error, _retry_after(response))
 
     def _known_error(self, error: ProviderError) -> UpstreamProblem:
@@ -157,14 +173,14 @@ class ProviderEndpointClient:
         self, kind: type[UpstreamProblem], error: ProviderError, retry_after: float | None = None
     ) -> UpstreamProblem:
         message = self._redact(error.message)
-        _log.warning("upstream.request_refused", upstream=self._name, problem=kind.__name__, reason=message)
+        _log.warning("upstream.request_refused", upstream=self.name, problem=kind.__name__, reason=message)
         if kind is UpstreamDenied:
             message = ""  # it may contain parts of the key
-        text = f"{kind.message} ({self._name})" + (f": {message}" if message else "")
+        text = f"{kind.message} ({self.name})" + (f": {message}" if message else "")
         return kind(text, extra={"code": error.code} if error.code else None, retry_after=retry_after)
 
     def _redact(self, text: str) -> str:
-        if self._key is not None and (key := self._key.reveal()):
+        if self._settings.key is not None and (key := self._settings.key.reveal()):
             text = text.replace(key, "[redacted]")
         return _KEY_LIKE.sub("[redacted]", log.redact_credentials(text))[:_MAX_MESSAGE_LENGTH]
 
@@ -175,24 +191,28 @@ class ProviderEndpointClient:
         except UpstreamProblem:
             raise
         except EventTooLongError:
-            raise self.malformed_answer("an event is too long") from None
+            raise self._malformed_answer("an event is too long") from None
         except Problem as refusal:
-            raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {refusal.message}") from None
+            raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self.name}): {refusal.message}") from None
         except httpx2.RequestError as error:
             reason = describe_network_error(error)
-            raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self._name}): {reason}") from error
+            raise UpstreamUnavailable(f"{UpstreamUnavailable.message} ({self.name}): {reason}") from error
+
+
+def _model_ids(answer: Json, prefer: Sequence[str]) -> Sequence[str]:
+    """Return the ids in a list of models, preferred ones first; OpenAI and Anthropic use the same format."""
+    found = (as_string(as_object(entry).get("id")) for entry in as_list(answer.get("data"))[:_MAX_MODELS])
+    models = [model for model in found if 0 < len(model) <= _MAX_ID_LENGTH]
+    return sorted(models, key=lambda model: _rank(model, prefer))
+
+
+def _rank(model: str, prefer: Sequence[str]) -> int:
+    return next((rank for rank, pattern in enumerate(prefer) if fnmatchcase(model, pattern)), len(prefer))
 
 
 def _problem_class(status: int) -> type[UpstreamProblem]:
-    if status in (401, 402, 403):
-        return UpstreamDenied
-    if status == 404:
-        return UpstreamMissing
-    if status == 413:
-        return UpstreamTooLarge
-    if status == 429:
-        return UpstreamLimited
-    return UpstreamRefused if 400 <= status < 500 and status != 408 else UpstreamUnavailable
+    is_refusal = 400 <= status < 500 and status != 408  # 408: the provider timed out
+    return _PROBLEMS.get(status, UpstreamRefused if is_refusal else UpstreamUnavailable)
 
 
 async def _read_body(response: httpx2.Response, max_bytes: int) -> tuple[bytes, bool]:

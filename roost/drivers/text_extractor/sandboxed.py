@@ -24,8 +24,8 @@ from roost.drivers.text_extractor.contract import (
     TooManyDocuments,
     UnsupportedDocument,
 )
+from roost.drivers.text_extractor.formats.detection import RefusalReason
 from roost.drivers.text_extractor.normalization import is_normal
-from roost.drivers.text_extractor.refusal import RefusalReason
 
 _log = log.get_logger("text_extractor")
 _PROGRAM = Path(__file__).with_name("worker.py")

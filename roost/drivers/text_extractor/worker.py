@@ -12,8 +12,8 @@ from typing import Any
 
 from roost.drivers.sandbox.forked_requests import RequestLimits, serve_requests
 from roost.drivers.text_extractor.contract import TEXT_LIMIT, TIME_LIMIT_SECONDS
+from roost.drivers.text_extractor.formats.detection import DocumentRefused
 from roost.drivers.text_extractor.formats.reading import read_document
-from roost.drivers.text_extractor.refusal import DocumentRefused
 
 _LIMITS = RequestLimits(1024**3, int(TIME_LIMIT_SECONDS) + 5, 4 * TEXT_LIMIT + 1024)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.drivers.model.anthropic.answer import ChunkTranslator, chat_completion
+from roost.drivers.model.anthropic.driver import ChunkTranslator, chat_completion
 from roost.drivers.model.anthropic.request import messages_request
 from roost.drivers.model.chat import ChatRequest
 from roost.drivers.model.contract import ModelSettings, UpstreamRefused

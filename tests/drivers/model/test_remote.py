@@ -24,7 +24,7 @@ from roost.drivers.model.contract import (
     UpstreamUnavailable,
 )
 from roost.drivers.model.openai import OpenAIUpstream
-from roost.drivers.model.remote import MAX_ANSWER_BYTES, ProviderEndpointClient
+from roost.drivers.model.remote import MAX_ANSWER_BYTES
 from tests.drivers.model.local import KEY, MODEL, OpenAIProvider, raw, serving, sse, until
 
 REQUEST = ChatRequest.model_validate({"model": MODEL, "messages": [{"role": "user", "content": "/say a b c"}]})
@@ -297,7 +297,7 @@ async def test_refusal_of_a_transport_keeps_its_words() -> None:
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             raise ServiceUnavailable(f"{request.url.host} is refused")
 
-    remote = ProviderEndpointClient(ModelSettings("far", "openai", "http://inside.example/v1"), {}, transport=Guard())
+    remote = OpenAIUpstream(ModelSettings("far", "openai", "http://inside.example/v1"), transport=Guard())
     with pytest.raises(UpstreamUnavailable, match=r"\(far\): inside\.example is refused"):
-        await remote.get("/models")
+        await remote.list_models()
     await remote.close()

@@ -104,6 +104,7 @@ class ChatAbility(ABC):
 
 
 def create_conversation_id() -> str:
+    # Cut to milliseconds, so that the pattern above has one length.
     return f"chat-{clock.utc_now():%Y%m%d%H%M%S%f}"[:22] + f"-{ids.new_key_handle(6)}"
 
 

@@ -10,19 +10,7 @@ _PLATFORM_FILES = ("*.rejected",)
 _CREDENTIALS = """
     .env* *auth*.json* *oauth* *credential* *token*.json* *secret*.json* *.key *.pem *.p12 id_rsa* id_ed25519*
 """.split()
-_MACHINE_FILES = (
-    "*.lock",
-    "*.lock.*",
-    "*.pid",
-    "*.sock",
-    "*.log",
-    "*.tmp",
-    "*.bak",
-    "*.bak.*",
-    "logs",
-    "tmp",
-    "node_modules",
-)
+_MACHINE_FILES = "*.lock *.lock.* *.pid *.sock *.log *.tmp *.bak *.bak.* logs tmp node_modules".split()
 _CACHES = ("cache", ".cache", "*_cache", "*_cache.json", "*-cache", "__pycache__")
 _EVERYWHERE = (*_PLATFORM_FILES, *_CREDENTIALS, *_MACHINE_FILES, *_CACHES)
 DATABASE_FILES = ("-wal", "-shm", "-journal")

@@ -20,12 +20,7 @@ from roost.drivers.engine.contract import (
     InvalidVersionName,
     Progress,
 )
-from roost.drivers.engine.fake.channels import FakeChannels, HotFakeChannels, serialize_channels
-from roost.drivers.engine.fake.chat import FakeChat
-from roost.drivers.engine.fake.configuration import FakeConfiguration
-from roost.drivers.engine.fake.devices import FakeDevices
-from roost.drivers.engine.fake.skills import FakeSkills
-from roost.drivers.engine.fake.tasks import FakeTasks
+from roost.drivers.engine.fake import abilities
 from roost.drivers.engine.gateway_http import is_answering, send_json
 from roost.drivers.engine.version_folder import newest_first
 from roost.drivers.model.json_access import as_object, parse_json
@@ -59,12 +54,12 @@ class FakeEngine(Engine):
 
     def __init__(self, port: int = 18700, *, hot_channels: bool = True) -> None:
         self.port = port
-        self.channels = HotFakeChannels(port) if hot_channels else FakeChannels(port)
-        self.chat = FakeChat(port)
-        self.tasks = FakeTasks(port)
-        self.skills = FakeSkills(port)
-        self.devices = FakeDevices(port)
-        self.configuration = FakeConfiguration(port, _SETTINGS, self._merge_settings)
+        self.channels = abilities.HotFakeChannels(port) if hot_channels else abilities.FakeChannels(port)
+        self.chat = abilities.FakeChat(port)
+        self.tasks = abilities.FakeTasks(port)
+        self.skills = abilities.FakeSkills(port)
+        self.devices = abilities.FakeDevices(port)
+        self.configuration = abilities.FakeConfiguration(port, _SETTINGS, self._merge_settings)
         self._installed = {self.default_version}
 
     def installed(self) -> Sequence[str]:
@@ -99,7 +94,7 @@ class FakeEngine(Engine):
             "token": setup.token.reveal(),
             "model_url": setup.model_url,
             "model": setup.models[0],
-            "channels": serialize_channels(setup.channels),
+            "channels": abilities.serialize_channels(setup.channels),
         }
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:

@@ -136,7 +136,8 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
     def _chat(self) -> None:
         try:
             with self.server.open_chat(json.loads(self._body())) as response:
-                self._head(response.status, response.headers.get_content_type())
+                kind = response.headers.get_content_type()
+                self._head(response.status, {"Content-Type": kind, "Transfer-Encoding": "chunked"})
                 while block := response.read1(_BLOCK):
                     self._chunk(block)
                 self._chunk(b"")
@@ -151,9 +152,7 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
             return
         events = found.answer(name, json.loads(self._body())["text"])
         self.close_connection = True
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
+        self._head(200, {"Content-Type": "text/event-stream"})
         try:
             for event in events:
                 self._event(f"data: {json.dumps(event)}")
@@ -204,7 +203,7 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
 
     def _slow(self, query: dict[str, str]) -> None:
         """Send `count` chunks, one every `every` seconds."""
-        self._head(200, "text/plain")
+        self._head(200, {"Content-Type": "text/plain", "Transfer-Encoding": "chunked"})
         for number in range(int(query.get("count", "3"))):
             time.sleep(float(query.get("every", "0.2")))
             self._chunk(f"{number}\n".encode())
@@ -212,9 +211,7 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
 
     def _big(self, query: dict[str, str]) -> None:
         left = int(query.get("n", "1048576"))
-        self.send_response(200)
-        self.send_header("Content-Length", str(left))
-        self.end_headers()
+        self._head(200, {"Content-Length": str(left)})
         while left > 0:
             left -= self.wfile.write(bytes(min(left, _BLOCK)))
 
@@ -222,10 +219,7 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
         """Echo text and binary messages of one frame: the part of RFC 6455 that a conforming client needs."""
         key = self.headers.get("Sec-WebSocket-Key", "").encode()
         accept = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID).digest()).decode()  # noqa: S324 - RFC 6455 requires SHA-1
-        self.send_response(101)
-        for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept)):
-            self.send_header(name, value)
-        self.end_headers()
+        self._head(101, {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept})
         self.wfile.flush()
         self.close_connection = True
         while (frame := self._frame()) is not None:
@@ -252,16 +246,13 @@ class FakeGatewayHandler(BaseHTTPRequestHandler):
 
     def _json(self, value: object, status: int = 200) -> None:
         body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
+        self._head(status, {"Content-Type": "application/json", "Content-Length": str(len(body))})
         self.wfile.write(body)
 
-    def _head(self, status: int, kind: str) -> None:
+    def _head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Transfer-Encoding", "chunked")
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
 
     def _chunk(self, block: bytes) -> None:

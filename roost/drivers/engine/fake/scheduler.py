@@ -1,7 +1,7 @@
 """The scheduler of the fake engine, part of the program `gateway.py`: in a container, standard library only.
 
-It stores its tasks in one file, sets a task's next time before running it, and runs each in its own thread. For tests,
-the text `wait N` makes a run take N seconds, and `fail` makes it fail.
+It stores its tasks in one file, in OpenClaw's form. It sets a task's next time before running it, and runs each in its
+own thread. For tests, the text `wait N` makes a run take N seconds, and `fail` makes it fail.
 """
 
 import calendar
@@ -40,7 +40,7 @@ class FakeScheduler:
         for run in (run for runs in self._runs.values() for run in runs if run["status"] == "running"):
             run["status"] = "unknown"  # the gateway was killed in the middle of it
         for task in self._tasks.values():
-            task["running"] = False
+            task["state"]["runningAtMs"] = None
         threading.Thread(target=self._run_due_tasks, daemon=True).start()
 
     def handle(self, method: str, path: str, body: bytes) -> tuple[int, Json]:
@@ -58,22 +58,23 @@ class FakeScheduler:
         key = f"{method} {'task' if task_id else 'tasks'} {verb}".rstrip()
         routes: dict[str, Callable[[], Json]] = {
             "GET tasks": lambda: {"tasks": list(self._tasks.values())},
-            "POST tasks": lambda: self._store({"id": uuid.uuid4().hex, "createdAt": _now(), "running": False}, body),
+            "POST tasks": lambda: self._store({"id": uuid.uuid4().hex, "createdAtMs": _now(), "state": {}}, body),
             "GET task": lambda: self._tasks[task_id],
             "PATCH task": lambda: self._store(self._tasks[task_id], body),
             "DELETE task": lambda: self._delete(task_id),
             "GET task runs": lambda: {"runs": self._runs[task_id][::-1]},
             "POST task run": lambda: self._start_run(task_id),
         }
-        if key == "POST task run" and self._tasks[task_id]["running"]:
+        if key == "POST task run" and self._tasks[task_id]["state"].get("runningAtMs"):
             return 409, {"error": "it is running"}
         return (200, routes[key]()) if key in routes else (405, {"error": "no such verb"})
 
     def _store(self, task: Json, change: Json) -> Json:
         changed = {**task, **change}
-        changed["nextRunAt"] = next_time(changed["schedule"], time.time()) if changed["enabled"] else None
-        if changed["enabled"] and changed["nextRunAt"] is None and not {"enabled", "schedule"}.isdisjoint(change):
+        planned = next_time(changed["schedule"], time.time()) if changed["enabled"] else None
+        if changed["enabled"] and planned is None and not {"enabled", "schedule"}.isdisjoint(change):
             raise ValueError("the task has no next time")
+        changed["state"] = {**task["state"], "nextRunAtMs": planned}
         self._tasks[task["id"]] = changed
         self._runs.setdefault(task["id"], [])
         self._save()
@@ -89,18 +90,19 @@ class FakeScheduler:
             time.sleep(_POLL_SECONDS)
             with self._lock:
                 for task in list(self._tasks.values()):
-                    planned = task.get("nextRunAt")
+                    planned = task["state"]["nextRunAtMs"]
                     if not task["enabled"] or planned is None or planned > _now():
                         continue
-                    task["nextRunAt"] = next_time(task["schedule"], time.time())
-                    task["enabled"] = task["nextRunAt"] is not None
-                    if not task["running"]:
+                    task["state"]["nextRunAtMs"] = next_time(task["schedule"], time.time())
+                    task["enabled"] = task["state"]["nextRunAtMs"] is not None
+                    if not task["state"].get("runningAtMs"):
                         self._start_run(task["id"])
 
     def _start_run(self, task_id: str) -> Json:
-        run: Json = {"id": uuid.uuid4().hex, "status": "running", "startedAt": _now()}
+        run: Json = {"runId": uuid.uuid4().hex, "status": "running", "runAtMs": _now()}
         self._runs[task_id] = [*self._runs[task_id], run][-_MAX_RUNS:]
-        self._tasks[task_id] |= {"running": True, "lastRunAt": run["startedAt"]}
+        task = self._tasks[task_id]
+        task["state"] = {**task["state"], "runningAtMs": run["runAtMs"], "lastRunAtMs": run["runAtMs"]}
         self._save()
         threading.Thread(target=self._run, args=(task_id, run), daemon=True).start()
         return {}
@@ -115,8 +117,9 @@ class FakeScheduler:
         with self._lock:
             run |= {**outcome, "durationMs": round((time.monotonic() - begin) * 1000)}
             if task_id in self._tasks:
-                ended = {"running": False, "lastStatus": outcome["status"], "lastError": outcome.get("error")}
-                self._tasks[task_id] |= ended
+                task = self._tasks[task_id]
+                ended = {"runningAtMs": None, "lastRunStatus": outcome["status"], "lastError": outcome.get("error")}
+                task["state"] = {**task["state"], **ended}
             self._save()
 
     def _execute(self, text: str) -> str:

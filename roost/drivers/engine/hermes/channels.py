@@ -8,7 +8,6 @@ is. WhatsApp is not supported: it needs Node and a login by QR code, or a public
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from roost.core.sanitize import sanitize_line
@@ -26,8 +25,9 @@ from roost.drivers.engine.abilities.channels import (
     PairingCodeAbility,
     PairingRequest,
 )
-from roost.drivers.engine.gateway_http import send_json
-from roost.drivers.engine.task_json import parse_milliseconds
+from roost.drivers.engine.gateway_http import GatewayHttpAbility
+from roost.drivers.engine.gateway_json import parse_seconds
+from roost.drivers.engine.hermes.virtual_environment import PYTHON
 from roost.drivers.engine.version_folder import VersionFolder
 from roost.drivers.model.json_access import as_object, as_string, parse_json
 from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
@@ -40,21 +40,21 @@ _RUNNING_STATES = ("connected", "connecting", "retrying")
 _TELEGRAM_ADDRESSES = "149.154.166.110,149.154.167.220"
 
 
-class HermesChannels(ChannelAbility, PairingCodeAbility):
+class HermesChannels(GatewayHttpAbility, ChannelAbility, PairingCodeAbility):
     reports_messages = False
     code_channels = frozenset({TELEGRAM, SLACK})  # it drops a stranger's message on Discord before it would make one
-    approve_command = ("/engine/hermes/bin/python3", "-m", "hermes_cli.main", "pairing", "approve")
+    approve_command = (PYTHON, "-m", "hermes_cli.main", "pairing", "approve")
 
     def __init__(self, folder: VersionFolder, port: int) -> None:
+        super().__init__(port)
         self._folder = folder
-        self._port = port
 
     def supported(self, version: str) -> frozenset[str]:
         path = self._folder.get(version)
         return frozenset(name for name, library in _LIBRARIES.items() if any(path.glob(f"lib/*/*/{library}")))
 
     async def status(self, agent: AgentContext) -> Mapping[str, ChannelState]:
-        _, detail = await send_json(agent.warden.dial, self._port, "GET /health/detailed", agent.token)
+        _, detail = await self._send(agent, "GET /health/detailed")
         platforms = as_object(detail.get("platforms"))
         states = {name: _state(as_object(platforms[name])) for name in _LIBRARIES if name in platforms}
         return {name: replace(state, requests=await _read_requests(agent, name)) for name, state in states.items()}
@@ -84,7 +84,7 @@ def parse_requests(content: bytes) -> tuple[PairingRequest, ...]:
     rows = [as_object(row) for row in as_object(parse_json(content)).values()]
     found = [(as_string(row.get("user_id")), as_string(row.get("user_name")), row.get("created_at")) for row in rows]
     return tuple(
-        PairingRequest(_short(user), _short(name) or None, _parse_seconds(created))
+        PairingRequest(_short(user), _short(name) or None, parse_seconds(created))
         for user, name, created in found[:MAX_PAIRING_REQUESTS]
         if user
     )
@@ -101,10 +101,6 @@ async def _read_requests(agent: AgentContext, name: str) -> tuple[PairingRequest
 
 def _short(text: str) -> str:
     return sanitize_line(text)[:NAME_LIMIT]
-
-
-def _parse_seconds(seconds: object) -> datetime | None:
-    return parse_milliseconds(seconds * 1000) if isinstance(seconds, int | float) else None
 
 
 def _section(name: str, setup: ChannelSetup) -> dict[str, object]:

@@ -6,7 +6,7 @@ It tells of tools as events of their own, without results, which only the histor
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import aclosing
 from typing import Any
 
 from roost.drivers.engine.abilities.agent_context import AgentContext
@@ -21,8 +21,8 @@ from roost.drivers.engine.abilities.chat import (
     is_conversation_id,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.gateway_http import send_json, stream_events
-from roost.drivers.engine.task_json import parse_number, parse_objects
+from roost.drivers.engine.gateway_http import GatewayHttpAbility, stream_events
+from roost.drivers.engine.gateway_json import parse_objects, parse_seconds
 from roost.drivers.engine.transcript import Transcript, finish_use, read_text, shorten_text, start_use
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
@@ -40,22 +40,17 @@ _MAX_ENTRIES = 1000
 _MAX_TITLE = 200
 
 
-class HermesChat(ChatAbility):
-    def __init__(self, port: int) -> None:
-        self._port = port
-
+class HermesChat(GatewayHttpAbility, ChatAbility):
     async def conversations(self, agent: AgentContext) -> Sequence[StoredConversation]:
         request = f"GET /api/sessions?limit={2 * _MAX_CONVERSATIONS}&source=api_server"
-        _, found = await send_json(agent.warden.dial, self._port, request, agent.token)
+        _, found = await self._send(agent, request)
         sessions = [one for one in parse_objects(found.get("data")) if is_conversation_id(as_string(one.get("id")))]
         newest_first = sorted(sessions, key=lambda session: session["id"], reverse=True)
         return [_conversation(session) for session in newest_first[:_MAX_CONVERSATIONS]]
 
     async def history(self, agent: AgentContext, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
         request = f"GET /api/sessions/{conversation_id}/messages"
-        status, found = await send_json(
-            agent.warden.dial, self._port, request, agent.token, expected=(200, 404), limit=_HISTORY_BYTES
-        )
+        status, found = await self._send(agent, request, expected=(200, 404), limit=_HISTORY_BYTES)
         transcript = Transcript()
         for entry in as_list(found.get("data"))[-_MAX_ENTRIES:] if status == 200 else []:
             _add_entry(transcript, as_object(entry))
@@ -64,9 +59,10 @@ class HermesChat(ChatAbility):
     async def send(self, agent: AgentContext, conversation_id: str, text: str) -> AsyncGenerator[AnswerEvent, None]:
         body = {"model": "hermes-agent", "messages": [{"role": "user", "content": text}], "stream": True}
         header = {"X-Hermes-Session-Id": conversation_id}
-        events = stream_events(agent.warden.dial, self._port, "POST /v1/chat/completions", agent.token, body, header)
+        request = "POST /v1/chat/completions"
+        answer = stream_events(agent.warden.dial, self._port, request, agent.token, body, header)
         tools: dict[str, ToolUse] = {}
-        try:
+        async with aclosing(answer) as events:
             async for name, data in events:
                 if data == "[DONE]":
                     return
@@ -74,8 +70,6 @@ class HermesChat(ChatAbility):
                 for one in [read_tool(event, tools)] if name == _TOOL_EVENT else read_chunk(event):
                     yield one
             raise EngineFailed("The gateway ended the answer early")
-        finally:
-            await events.aclose()
 
 
 def read_tool(event: Mapping[str, Any], tools: dict[str, ToolUse]) -> ToolUse:
@@ -100,11 +94,11 @@ def read_chunk(chunk: Mapping[str, Any]) -> Sequence[AnswerText]:
 
 def _conversation(session: Mapping[str, Any]) -> StoredConversation:
     title, preview = (shorten_text(as_string(session.get(name)), _MAX_TITLE) for name in ("title", "preview"))
-    return StoredConversation(session["id"], title, _parse_time(session.get("last_active")), preview)
+    return StoredConversation(session["id"], title, parse_seconds(session.get("last_active")), preview)
 
 
 def _add_entry(transcript: Transcript, entry: Mapping[str, Any]) -> None:
-    entry_id, content, sent_at = str(entry.get("id"))[:100], read_text(entry), _parse_time(entry.get("timestamp"))
+    entry_id, content, sent_at = str(entry.get("id"))[:100], read_text(entry), parse_seconds(entry.get("timestamp"))
     match entry.get("role"):
         case "user" if _NOTE.fullmatch(content):
             transcript.continue_answer()
@@ -126,8 +120,3 @@ def has_failed(result: str) -> bool:
     """Return whether a tool's result tells of a failure, as the engine's own display decides."""
     found = as_object(parse_json(result))
     return bool(found.get("error")) or found.get("success") is False or bool(found.get("exit_code"))
-
-
-def _parse_time(found: object) -> datetime | None:
-    seconds = parse_number(found)
-    return None if seconds is None or seconds > 253_402_300_799 else datetime.fromtimestamp(seconds, UTC)

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from roost.core.sensitive import Sensitive
+from roost.drivers.engine import gateway_json
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.saved_state import SavedState
+from roost.drivers.engine.abilities.skills import SkillAbility
 from roost.drivers.engine.contract import (
     Dial,
     Engine,
@@ -24,16 +27,27 @@ from roost.drivers.engine.contract import (
     InvalidVersionName,
     Progress,
 )
-from roost.drivers.engine.gateway_http import is_answering, send_json
-from roost.drivers.engine.hermes import channels, models, skills, virtual_environment
+from roost.drivers.engine.gateway_http import GatewayHttpAbility, is_answering, send_json
+from roost.drivers.engine.hermes import channels, virtual_environment
 from roost.drivers.engine.hermes.chat import HermesChat
-from roost.drivers.engine.hermes.configuration import HermesConfiguration
-from roost.drivers.engine.hermes.redaction import redact_yaml
+from roost.drivers.engine.hermes.configuration import USERS_CONFIG, HermesConfiguration, default_model, redact_yaml
 from roost.drivers.engine.hermes.tasks import HermesTasks
-from roost.drivers.engine.install_staging import InstallStaging, query_registry
-from roost.drivers.engine.version_folder import VersionFolder, check_version, is_at_least
+from roost.drivers.engine.version_folder import (
+    InstallStaging,
+    VersionFolder,
+    check_version,
+    is_at_least,
+    query_registry,
+)
+from roost.drivers.model.json_access import as_string
 from roost.drivers.runtime.contract import HOME, WORKSPACE
 
+_FOLDER = ".hermes/skills"
+_LINK, _TARGET = f"{HOME}/{_FOLDER}/workspace", f"{WORKSPACE}/skills"
+_TOUCHED = f"{_FOLDER}/.roost"
+LINK_WORKSPACE = f'[ -e "{_LINK}" ] || [ -L "{_LINK}" ] || ln -s "{_TARGET}" "{_LINK}"'
+"""Shell command that makes the link unless something has its name; the folder exists."""
+CREATE_FOLDER = f'mkdir -p "{HOME}/{_FOLDER}"'
 _LOCK = Path(__file__).with_name("requirements.txt")
 _SCHEDULER = Path(__file__).with_name("scheduler.py").read_bytes()
 _SCHEDULER_PATH = ".hermes/plugins/roost/__init__.py"
@@ -43,7 +57,7 @@ _USERS_ENV = ".hermes/.env"
 _START = (
     "/bin/sh",
     "-c",
-    f'{skills.CREATE_FOLDER}; {skills.LINK_WORKSPACE}; [ -e "$1" ] || : >"$1"; shift; exec "$@"',
+    f'{CREATE_FOLDER}; {LINK_WORKSPACE}; [ -e "$1" ] || : >"$1"; shift; exec "$@"',
     "hermes",
 )
 _GATEWAY = ("-m", "hermes_cli.main", "gateway", "run", "-v")
@@ -56,6 +70,21 @@ _OLDEST = (0, 17)  # the first version with a managed scope
 _CONTEXT_LENGTH = 128_000  # without it each turn queries the model host, and a start queries the internet
 _CONNECT_SECONDS = 15  # for one channel at a start; later attempts are in the background
 _PACKAGES = 80  # approximate number of a version's packages, for the progress without a lock
+
+
+class HermesSkills(GatewayHttpAbility, SkillAbility):
+    """Skills, of which Hermes finds those of the workspace by a link in its own folder.
+
+    Its setting for further folders is read from the user's file only, which the platform does not change. Hermes
+    follows the link, but keeps what it found for 30 s unless its own folder has changed.
+    """
+
+    async def list(self, agent: AgentContext) -> Mapping[str, None]:
+        _, found = await self._send(agent, "GET /v1/skills")
+        return dict.fromkeys(as_string(skill.get("name")) for skill in gateway_json.parse_objects(found.get("data")))
+
+    async def refresh(self, agent: AgentContext) -> None:
+        await agent.warden.write(_TOUCHED, b"", root="home", mode=0o600)
 
 
 class Hermes(Engine):
@@ -71,19 +100,18 @@ class Hermes(Engine):
         excluded=(*_EXCLUDED, _SCHEDULER_PATH.rpartition("/")[0]),
         databases=("*.db",),
         cleared_tables=("*token*", "*credential*", "*pairing*", "compression_locks", "gateway_routing", "delivery_*"),
-        configuration=models.USERS_CONFIG,
+        configuration=USERS_CONFIG,
     )
-    reads: ClassVar[Sequence[str]] = (_USERS_ENV, models.USERS_CONFIG)
-    target: ClassVar[str] = "/engine/hermes"
+    reads: ClassVar[Sequence[str]] = (_USERS_ENV, USERS_CONFIG)
 
     def __init__(self, root: Path) -> None:
         """`root` is the folder of all engines."""
         self._folder = VersionFolder(root / "hermes")
-        self.configuration = HermesConfiguration(models.USERS_CONFIG, f"{self.target}/bin/python3")
+        self.configuration = HermesConfiguration()
         self.channels = channels.HermesChannels(self._folder, self.port)
         self.chat = HermesChat(self.port)
-        self.skills = skills.HermesSkills(self.port)
-        self.tasks = HermesTasks(self.port, f"{self.target}/bin/python3")
+        self.skills = HermesSkills(self.port)
+        self.tasks = HermesTasks(self.port)
 
     def installed(self) -> Sequence[str]:
         return [
@@ -114,7 +142,7 @@ class Hermes(Engine):
         path = self._folder.get(version)
         if not virtual_environment.has_interpreter(path):
             raise EngineNotInstalled(f"The Python of Hermes {version} no longer exists; install it again")
-        return virtual_environment.container_folders(path, self.target)
+        return virtual_environment.container_folders(path)
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
         files = _files(setup, self.port)
@@ -123,7 +151,7 @@ class Hermes(Engine):
             files |= {f"{_USERS_ENV}.rejected": users, _USERS_ENV: b""}
         return GatewayPlan(
             files=files,
-            argv=[*_START, f"{HOME}/{models.USERS_CONFIG}", f"{self.target}/bin/python3", *_GATEWAY],
+            argv=[*_START, f"{HOME}/{USERS_CONFIG}", virtual_environment.PYTHON, *_GATEWAY],
             env={
                 "HERMES_HOME": f"{HOME}/.hermes",
                 "HERMES_GATEWAY_MAX_STARTS": "0",  # else the sixth start in 2 min sleeps; the warden already delays
@@ -145,15 +173,11 @@ class Hermes(Engine):
 
     def _fill(self, version: str, staging: InstallStaging, progress: Progress) -> None:
         progress(f"Installing Hermes {version}", None)
-        if version != self.default_version:
-            virtual_environment.create_environment(
-                staging, [f"hermes-agent[messaging]=={version}"], _PACKAGES, progress
-            )
-            return
-        expected = len(re.findall(r"^\S+==", _LOCK.read_text(), re.MULTILINE))
-        virtual_environment.create_environment(
-            staging, ["--no-deps", "--require-hashes", "-r", str(_LOCK)], expected, progress
-        )
+        requirements, expected = [f"hermes-agent[messaging]=={version}"], _PACKAGES
+        if version == self.default_version:
+            requirements = ["--no-deps", "--require-hashes", "-r", str(_LOCK)]
+            expected = len(re.findall(r"^\S+==", _LOCK.read_text(), re.MULTILINE))
+        virtual_environment.create_environment(staging, requirements, expected, progress)
 
 
 def _files(setup: GatewaySetup, port: int) -> dict[str, bytes]:
@@ -178,7 +202,7 @@ def _managed_config(setup: GatewaySetup) -> dict[str, object]:
     """
     return {
         "model": {
-            **models.default_model(setup),
+            **default_model(setup),
             "provider": "custom",
             "base_url": setup.model_url,
             "api_key": "none-needed",

@@ -13,7 +13,7 @@ from typing import Any
 
 from roost.core import clock
 from roost.core.problem import Problem
-from roost.drivers.engine import task_json
+from roost.drivers.engine import gateway_json
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.tasks import (
     CronSchedule,
@@ -31,11 +31,10 @@ from roost.drivers.engine.abilities.tasks import (
     TaskSpec,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.gateway_http import send_json
-from roost.drivers.model.json_access import as_object
+from roost.drivers.engine.gateway_http import GatewayHttpAbility
+from roost.drivers.engine.hermes.virtual_environment import PYTHON
+from roost.drivers.model.json_access import Json, as_object
 from roost.drivers.runtime.contract import HOME
-
-Json = dict[str, Any]
 
 _RUNS = Path(__file__).with_name("runs.py").read_text()
 _MAX_TASKS = 200
@@ -43,16 +42,12 @@ _CREATION_DELAY = timedelta(days=300)
 _STATES = {"completed": "ok", "failed": "error", "claimed": "running", "running": "running"}
 
 
-class HermesTasks(TaskAbility):
-    def __init__(self, port: int, python: str) -> None:
-        self._port = port
-        self._python = python
-
+class HermesTasks(GatewayHttpAbility, TaskAbility):
     async def list(self, agent: AgentContext) -> Sequence[Task]:
         answer, running = await asyncio.gather(
             self._call(agent, "GET /api/jobs?include_disabled=true"), self._running(agent)
         )
-        jobs = task_json.parse_objects(answer.get("jobs"))
+        jobs = gateway_json.parse_objects(answer.get("jobs"))
         tasks = [_task(job, running) for job in jobs if isinstance(job.get("id"), str)]
         return sorted(tasks, key=lambda task: (str(task.created_at), task.id))[:_MAX_TASKS]
 
@@ -76,7 +71,7 @@ class HermesTasks(TaskAbility):
 
     async def update(self, agent: AgentContext, task_id: str, change: TaskChange) -> Task:
         job = await self._job(agent, task_id)
-        task_json.check_time_left(_schedule(job), change)
+        gateway_json.check_time_left(_schedule(job), change)
         answer = await self._call(agent, f"PATCH /api/jobs/{task_id}", _job_change(job, change))
         if change.enabled:
             answer = await self._call(agent, f"POST /api/jobs/{task_id}/resume")
@@ -100,9 +95,7 @@ class HermesTasks(TaskAbility):
         return _parse_job(await self._call(agent, f"GET /api/jobs/{task_id}"))
 
     async def _call(self, agent: AgentContext, request: str, body: Json | None = None) -> Mapping[str, Any]:
-        status, answer = await send_json(
-            agent.warden.dial, self._port, request, agent.token, body, expected=(200, 400, 404)
-        )
+        status, answer = await self._send(agent, request, body, expected=(200, 400, 404))
         if status == 404 or (status == 400 and body is None):  # Hermes answers 400 for a malformed id
             raise EngineTaskNotFound
         if status == 400:
@@ -113,10 +106,10 @@ class HermesTasks(TaskAbility):
         return {str(row.get("id")) for row in await self._rows(agent, "*", _MAX_TASKS)}
 
     async def _rows(self, agent: AgentContext, task_id: str, limit: int) -> Sequence[Mapping[str, Any]]:
-        argv = [self._python, "-I", "-c", _RUNS, f"{HOME}/.hermes", task_id, str(limit)]
+        argv = [PYTHON, "-I", "-c", _RUNS, f"{HOME}/.hermes", task_id, str(limit)]
         result = await agent.warden.exec(argv, timeout=10.0, output_limit=2 << 20)
         try:
-            return task_json.parse_objects(json.loads(result.stdout))
+            return gateway_json.parse_objects(json.loads(result.stdout))
         except (ValueError, RecursionError):
             raise EngineFailed("The history of the task cannot be read") from None
 
@@ -124,7 +117,7 @@ class HermesTasks(TaskAbility):
 def _job_change(job: Json, change: TaskChange) -> Json:
     """Return the changed fields of a job. Raises EngineTaskRefused for an option that Hermes lacks."""
     _check_options(change)
-    stored = {**_stored_task(job), **task_json.serialize_task(change)}
+    stored = {**_stored_task(job), **gateway_json.serialize_task(change)}
     fields: Json = {"name": change.name, "enabled": change.enabled}
     if change.schedule is not None:
         fields["schedule"] = _hermes_schedule(change.schedule)
@@ -184,60 +177,60 @@ def _parse_job(answer: Mapping[str, Any]) -> Json:
 def _task(job: Mapping[str, Any], running: set[str]) -> Task:
     stored = _stored_task(job)
     enabled = job.get("enabled") is True and not stored.get("off")
-    planned = task_json.parse_iso_time(job.get("next_run_at"))
+    planned = gateway_json.parse_iso_time(job.get("next_run_at"))
     return Task(
         id=job["id"],
-        name=task_json.parse_text(job.get("name")) or job["id"],
-        description=task_json.parse_text(stored.get("description")),
+        name=gateway_json.parse_text(job.get("name")) or job["id"],
+        description=gateway_json.parse_text(stored.get("description")),
         enabled=enabled,
         schedule=_schedule(job),
-        payload=task_json.parse_payload(stored.get("payload")) or _prompt(job),
-        delivery=task_json.parse_delivery(stored.get("delivery")),
+        payload=gateway_json.parse_payload(stored.get("payload")) or _prompt(job),
+        delivery=gateway_json.parse_delivery(stored.get("delivery")),
         session_target="main" if stored.get("sessionTarget") == "main" else "isolated",
         wake_mode="now",
-        created_at=task_json.parse_iso_time(job.get("created_at")),
+        created_at=gateway_json.parse_iso_time(job.get("created_at")),
         next_run_at=planned if enabled and not job.get("run_claim") else None,
-        last_run_at=task_json.parse_iso_time(job.get("last_run_at")),
-        last_status=task_json.parse_text(job.get("last_status")),
-        last_error=task_json.parse_text(job.get("last_error")),
+        last_run_at=gateway_json.parse_iso_time(job.get("last_run_at")),
+        last_status=gateway_json.parse_text(job.get("last_status")),
+        last_error=gateway_json.parse_text(job.get("last_error")),
         running=job["id"] in running or (enabled and planned is not None and planned <= clock.utc_now()),
     )
 
 
 def _schedule(job: Mapping[str, Any]) -> Schedule | None:
     """Return the schedule of the stored task, or Hermes's own of a job that the agent created."""
-    if (stored := task_json.parse_schedule(_stored_task(job).get("schedule"))) is not None:
+    if (stored := gateway_json.parse_schedule(_stored_task(job).get("schedule"))) is not None:
         return stored
     fields = as_object(job.get("schedule"))
     match (
         fields.get("kind"),
-        task_json.parse_number(fields.get("minutes")),
-        task_json.parse_iso_time(fields.get("run_at")),
+        gateway_json.parse_number(fields.get("minutes")),
+        gateway_json.parse_iso_time(fields.get("run_at")),
     ):
         case "once", _, datetime() as at:
             return OneTimeSchedule(at.astimezone(UTC))
         case "interval", float() | int() as minutes, _:
             return IntervalSchedule(int(minutes * 60_000))
         case "cron", _, _:
-            return CronSchedule(task_json.parse_text(fields.get("expr")) or "")
+            return CronSchedule(gateway_json.parse_text(fields.get("expr")) or "")
         case _:
             return None
 
 
 def _prompt(job: Mapping[str, Any]) -> TaskPayload | None:
-    text = task_json.parse_text(job.get("prompt"))
+    text = gateway_json.parse_text(job.get("prompt"))
     return None if text is None else TaskPayload("agentTurn", text)
 
 
 def _run(row: Mapping[str, Any]) -> TaskRun:
-    started = task_json.parse_iso_time(row.get("started_at")) or task_json.parse_iso_time(row.get("claimed_at"))
-    ended = task_json.parse_iso_time(row.get("finished_at"))
+    started = gateway_json.parse_iso_time(row.get("started_at")) or gateway_json.parse_iso_time(row.get("claimed_at"))
+    ended = gateway_json.parse_iso_time(row.get("finished_at"))
     duration_ms = None if started is None or ended is None else int((ended - started).total_seconds() * 1000)
     return TaskRun(
         id=str(row.get("id"))[:64],
         status=_STATES.get(str(row.get("status")), "unknown"),
         started_at=started,
         duration_ms=duration_ms,
-        summary=task_json.parse_text(row.get("summary")),
-        error=task_json.parse_text(row.get("error")),
+        summary=gateway_json.parse_text(row.get("summary")),
+        error=gateway_json.parse_text(row.get("error")),
     )

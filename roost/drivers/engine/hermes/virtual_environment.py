@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
-from roost.drivers.engine.install_staging import InstallStaging
+from roost.drivers.engine.version_folder import InstallStaging
 
+TARGET = "/engine/hermes"
+PYTHON = f"{TARGET}/bin/python3"
+"""Folder of the environment in a container, and its interpreter."""
 _SYSTEM = Path("/usr")
 _VERSION_CHECK = "import sys, ctypes, sqlite3, ssl, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))"
 
@@ -50,10 +53,10 @@ def has_interpreter(path: Path) -> bool:
     return (path / "bin/python3").exists()
 
 
-def container_folders(path: Path, target: str) -> Mapping[str, Path]:
-    """Return the folders to mount: the environment at `target`, and its Python's unless that is in `/usr`."""
+def container_folders(path: Path) -> Mapping[str, Path]:
+    """Return the folders to mount: the environment at TARGET, and its Python's unless that is in `/usr`."""
     prefix = (path / "bin/python3").resolve().parent.parent
-    return {target: path} if prefix.is_relative_to(_SYSTEM) else {target: path, str(prefix): prefix}
+    return {TARGET: path} if prefix.is_relative_to(_SYSTEM) else {TARGET: path, str(prefix): prefix}
 
 
 def _counter(expected: int, progress: Progress) -> Callable[[str], None]:

@@ -8,14 +8,18 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from roost.core import clock
+from roost.core.sanitize import sanitize_line
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.channels import (
     CHANNELS,
     DISCORD,
     ERROR_LIMIT,
+    MAX_PAIRING_REQUESTS,
+    NAME_LIMIT,
     SLACK,
     TELEGRAM,
     WHATSAPP,
@@ -24,15 +28,15 @@ from roost.drivers.engine.abilities.channels import (
     HotChannelAbility,
     PairingAbility,
     PairingCodeAbility,
+    PairingRequest,
+    PairingRequestNotFound,
 )
 from roost.drivers.engine.contract import EngineFailed
-from roost.drivers.engine.openclaw import pairing, plugins
+from roost.drivers.engine.gateway_json import parse_milliseconds
+from roost.drivers.engine.openclaw.install import installed_plugins
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
-from roost.drivers.engine.task_json import parse_milliseconds
 from roost.drivers.engine.version_folder import VersionFolder
-from roost.drivers.model.json_access import as_list, as_object
-
-Json = dict[str, Any]
+from roost.drivers.model.json_access import Json, as_list, as_object, as_string
 
 _PLATFORM_KEYS = ("enabled", "botToken", "tokenFile", "token", "appToken", "dmPolicy", "allowFrom")
 _APPLY_SECONDS, _PATCH_SECONDS = 90.0, 60.0
@@ -48,36 +52,38 @@ _WHATSAPP = (
 class OpenClawChannels(HotChannelAbility, PairingAbility, PairingCodeAbility):
     code_channels = frozenset(CHANNELS)
 
-    def __init__(self, folder: VersionFolder, port: int, program: Sequence[str]) -> None:
+    def __init__(self, folder: VersionFolder, program: Sequence[str]) -> None:
         """`program` is the command line of OpenClaw in the container."""
         self._folder = folder
-        self._port = port
         self.approve_command = (*program, "pairing", "approve")
 
     def supported(self, version: str) -> frozenset[str]:
-        return frozenset({TELEGRAM, *plugins.installed_plugins(self._folder.get(version))})
+        return frozenset({TELEGRAM, *installed_plugins(self._folder.get(version))})
 
     def advice(self, channel: str) -> str | None:
         return _WHATSAPP if channel == WHATSAPP else None
 
     async def status(self, agent: AgentContext) -> Mapping[str, ChannelState]:
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             states = parse_states(await rpc.call("channels.status"))
             if not states:
                 return states
-            requests = await pairing.list_requests(rpc)
+            requests = parse_requests(await rpc.call("channels.pairing.list"))
         return {name: replace(state, requests=requests.get(name, ())) for name, state in states.items()}
 
     async def approve_request(self, agent: AgentContext, channel: str, request_id: str) -> None:
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
-            await pairing.approve_request(rpc, channel, request_id)
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
+            rows = _pairing_rows(await rpc.call("channels.pairing.list"))
+            wanted = (channel, request_id)
+            request = next((row for row in rows if (row.get("channel"), row.get("requestId")) == wanted), None)
+            if request is None:
+                raise PairingRequestNotFound
+            params = {key: request.get(key) for key in ("channel", "accountId", "requestId")}
+            await rpc.call("channels.pairing.approve", {**params, "notify": True})  # the bot tells the sender
 
     async def apply(self, agent: AgentContext, channels: Mapping[str, ChannelSetup]) -> None:
         try:
-            async with (
-                asyncio.timeout(_APPLY_SECONDS),
-                OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc,
-            ):
+            async with asyncio.timeout(_APPLY_SECONDS), OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
                 await _patch(rpc, channels)
                 await _wait_until_applied(rpc, channels)
         except TimeoutError:
@@ -176,3 +182,40 @@ def _state(account: Json) -> ChannelState:
         last_error=str(error)[:ERROR_LIMIT] if error else None,
         last_message_at=parse_milliseconds(account.get("lastInboundAt")),
     )
+
+
+def parse_requests(found: object) -> Mapping[str, tuple[PairingRequest, ...]]:
+    """Parse the result of `channels.pairing.list`."""
+    requests: dict[str, tuple[PairingRequest, ...]] = {}
+    for row in _pairing_rows(found):
+        name, request_id, sender = (as_string(row.get(key)) for key in ("channel", "requestId", "senderId"))
+        others = requests.get(name, ())
+        if name and request_id and sender and len(others) < MAX_PAIRING_REQUESTS:
+            request = PairingRequest(_short(sender), _sender_name(row), _parse_time(row.get("createdAt")), request_id)
+            requests[name] = (*others, request)
+    return requests
+
+
+def _pairing_rows(found: object) -> list[Json]:
+    return [as_object(row) for row in as_list(as_object(found).get("requests"))]
+
+
+def _sender_name(request: Json) -> str | None:
+    """Return first and last name, and the user name after an @."""
+    about = as_object(request.get("metadata"))
+    first, last, user, name = (as_string(about.get(key)) for key in ("firstName", "lastName", "username", "name"))
+    handle = f"@{user.removeprefix('@')}" if user else ""
+    return _short(" ".join(filter(None, [first or name, last, handle]))) or None
+
+
+def _short(text: str) -> str:
+    return sanitize_line(text)[:NAME_LIMIT]
+
+
+def _parse_time(value: object) -> datetime | None:
+    """Return the time of an ISO 8601 text with an offset, None for anything else."""
+    try:
+        found = datetime.fromisoformat(as_string(value))
+    except ValueError:
+        return None
+    return found if found.tzinfo else None

@@ -21,8 +21,8 @@ from roost.drivers.engine.abilities.chat import (
     is_conversation_id,
 )
 from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.engine.gateway_json import parse_milliseconds, parse_objects
 from roost.drivers.engine.openclaw.rpc import Json, OpenClawRpc
-from roost.drivers.engine.task_json import parse_milliseconds, parse_objects
 from roost.drivers.engine.transcript import Transcript, finish_use, read_text, shorten_text, start_use
 from roost.drivers.model.json_access import as_object, as_string
 
@@ -34,12 +34,9 @@ _MAX_TITLE = 200
 
 
 class OpenClawChat(ChatAbility):
-    def __init__(self, port: int) -> None:
-        self._port = port
-
     async def conversations(self, agent: AgentContext) -> Sequence[StoredConversation]:
         query = {"limit": 2 * _MAX_CONVERSATIONS, "includeDerivedTitles": True, "includeLastMessage": True}
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             found = as_object(await rpc.call("sessions.list", query))
         listed = [_conversation(session) for session in parse_objects(found.get("sessions"))]
         ours = [conversation for conversation in listed if is_conversation_id(conversation.id)]
@@ -47,7 +44,7 @@ class OpenClawChat(ChatAbility):
 
     async def history(self, agent: AgentContext, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
         query = {"sessionKey": conversation_id, "limit": _MAX_ENTRIES, "maxChars": MAX_TEXT}
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             found = as_object(await rpc.call("chat.history", query))
         transcript, failed = Transcript(), _failed_tools(found)
         for entry in parse_objects(found.get("messages")):
@@ -57,7 +54,7 @@ class OpenClawChat(ChatAbility):
     async def send(self, agent: AgentContext, conversation_id: str, text: str) -> AsyncGenerator[AnswerEvent, None]:
         run_id = ids.new_id()
         run = {"sessionKey": conversation_id, "runId": run_id}
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token, ("chat", "agent")) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token, ("chat", "agent")) as rpc:
             message = {"sessionKey": conversation_id, "message": text, "idempotencyKey": run_id}
             is_over = False
             try:

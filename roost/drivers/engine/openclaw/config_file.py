@@ -2,6 +2,10 @@
 
 A user's file that is not a JSON5 object is ignored. Only the engine can validate the user's own keys: see `start.sh`.
 Decision 0012 says why.
+
+The model is the platform's default, unless the user chose another one: the platform replaces the model that it chose
+itself at the last start. A user's own choice is kept as long as it can be served, and while its provider cannot be
+queried.
 """
 
 import hashlib
@@ -15,14 +19,15 @@ from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import CHANNELS
 from roost.drivers.engine.abilities.saved_state import without_secrets
 from roost.drivers.engine.contract import GatewaySetup
-from roost.drivers.engine.openclaw import channels, models
-from roost.drivers.model.json_access import as_list, as_object
+from roost.drivers.engine.openclaw import channels
+from roost.drivers.engine.openclaw.rpc import PORT
+from roost.drivers.model.json_access import Json, as_list, as_object
 from roost.drivers.runtime.contract import WORKSPACE
 
-Json = dict[str, Any]
-
-PORT = 18789
+PROVIDER = "roost"
 OWNER = "owner"
+STATE = ".openclaw"
+CONFIG = f"{STATE}/openclaw.json"
 PLATFORM_CONFIG = ".roost/openclaw/openclaw.json"
 """The configuration of the last start without the user's file, relative to the home."""
 _PLUGINS = ("memory-core", "device-pair")  # without a list the engine loads 18 and starts in 30 s
@@ -52,9 +57,9 @@ def merge_config(user: Json, setup: GatewaySetup) -> Json:
         merged["channels"] = section
     merged["plugins"]["allow"] = _allowed_plugins(as_object(user.get("plugins")).get("allow"))
     former = setup.existing.get(PLATFORM_CONFIG)
-    model = models.choose_model(merged, setup, None if former is None else parse_config(former))
+    model = choose_model(merged, setup, None if former is None else parse_config(former))
     merged["agents"]["defaults"]["model"] = model
-    merged["models"]["providers"][models.PROVIDER]["models"] = models.list_models(setup, model.get("primary"))
+    merged["models"]["providers"][PROVIDER]["models"] = list_models(setup, model.get("primary"))
     return merged
 
 
@@ -97,7 +102,7 @@ def _platform_keys(setup: GatewaySetup) -> Json:
             "http": {"endpoints": {"chatCompletions": {"enabled": True}, "responses": {"enabled": True}}},
             "controlUi": {"enabled": True, "allowedOrigins": [setup.origin]},
         },
-        "models": {"providers": {models.PROVIDER: provider}},
+        "models": {"providers": {PROVIDER: provider}},
         "agents": {"defaults": {"workspace": WORKSPACE}},
         "plugins": {},
         "logging": {"file": _LOG},  # by default all gateways of a machine share a file
@@ -141,3 +146,29 @@ def _without(value: Any, names: Sequence[str]) -> Any:
     if isinstance(value, dict):
         return {key: _without(one, names) for key, one in cast("Json", value).items() if key not in names}
     return [_without(one, names) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def choose_model(config: Json, setup: GatewaySetup, former: Json | None) -> Json:
+    """Return `agents.defaults.model` for a configuration; `former` is the platform's own at the last start."""
+    model = _model(config)
+    provider, _, name = str(model.get("primary", "")).partition("/")
+    if provider == PROVIDER:
+        keep = name in setup.models or (bool(name) and not setup.all_models)
+        keep = keep and (former is None or _model(former).get("primary") != model["primary"])
+    else:
+        has_provider = config["models"].get("mode") == "merge" or provider in config["models"]["providers"]
+        keep = bool(provider and name) and has_provider
+    return model if keep else {**model, "primary": f"{PROVIDER}/{setup.models[0]}"}
+
+
+def list_models(setup: GatewaySetup, primary: object) -> Sequence[Json]:
+    """Return the models of the platform's provider: the served ones, and the chosen one even if it is not served."""
+    provider, _, name = str(primary).partition("/")
+    names = dict.fromkeys([*setup.models, *([name] if provider == PROVIDER else [])])
+    return [{"id": name, "name": name, "contextWindow": 128_000, "maxTokens": 8_192} for name in names]
+
+
+def _model(config: Json) -> Json:
+    """Return `agents.defaults.model` in its long form."""
+    model = as_object(as_object(config.get("agents")).get("defaults")).get("model")
+    return {"primary": model} if isinstance(model, str) else as_object(model)

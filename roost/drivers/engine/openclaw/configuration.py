@@ -25,6 +25,7 @@ from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.drivers.engine.openclaw import config_file
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
+from roost.drivers.runtime.contract import HOME
 
 PLACEHOLDER = "__OPENCLAW_REDACTED__"
 _CHECK_SECONDS = 60.0  # 0.8 s on an idle machine
@@ -35,6 +36,7 @@ _CONFLICT = "re-run config.get"  # part of the error for a stale hash
 _ATTEMPTS = 5
 _MAX_ISSUES = 40
 _READ_LIMIT = 4 << 20
+_PATH = f"{HOME}/{config_file.CONFIG}"
 # sh CHECK FILE (file | -) PROGRAM...; a text on standard input is checked next to the file, because its includes are
 # relative to that folder.
 _CHECK = """
@@ -51,17 +53,13 @@ OPENCLAW_CONFIG_PATH=$file "$@" config validate --json
 
 
 class OpenClawConfiguration(ConfigurationAbility):
-    """The file at `path` in the home, and its validation by the engine's `program` with `env` in the container."""
-
-    def __init__(self, port: int, path: str, home: str, program: Sequence[str], env: Mapping[str, str]) -> None:
-        self._port = port
-        self._path = path
-        self._argv = ["/bin/sh", "-c", _CHECK, "check", f"{home}/{path}"]
+    def __init__(self, program: Sequence[str], env: Mapping[str, str]) -> None:
+        """`program` is the command line of OpenClaw in the container, which validates with the variables `env`."""
         self._program = program
         self._env = env
 
     async def read(self, agent: AgentContext) -> str:
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             return _shown_text(as_object(await rpc.call("config.get")), agent)
 
     async def check(self, agent: AgentContext, text: str | None = None) -> ConfigurationVerdict:
@@ -72,12 +70,17 @@ class OpenClawConfiguration(ConfigurationAbility):
             if config_file.INCLUDE in users:
                 return ConfigurationVerdict(valid=False, output=f"{config_file.INCLUDE}: only allowed below the root")
         result = await agent.warden.exec(
-            [*self._argv, "file" if text is None else "-", *self._program],
+            ["/bin/sh", "-c", _CHECK, "check", _PATH, "file" if text is None else "-", *self._program],
             env=self._env,
             timeout=_CHECK_SECONDS,
             stdin=(text or "").encode(),
         )
-        return _verdict(parse_json(result.stdout))
+        found = as_object(parse_json(result.stdout))
+        valid = found.get("valid")
+        if not isinstance(valid, bool):
+            raise EngineFailed("The engine's program did not say whether the configuration is valid")
+        issues = _format_issues(found.get("warnings" if valid else "issues"))
+        return ConfigurationVerdict(valid, issues or ("Valid" if valid else "Not valid"))
 
     async def write(
         self, agent: AgentContext, setup: GatewaySetup, text: str, is_expected: Expectation | None = None
@@ -88,9 +91,9 @@ class OpenClawConfiguration(ConfigurationAbility):
         raw = config_file.render_config(config_file.merge_config(users, setup))
         if config_file.parse_config(raw) is None:
             raise ConfigurationRejected("Too large")
-        before = await agent.warden.read(self._path, root="home", limit=_READ_LIMIT)
-        undo = partial(agent.warden.write, self._path, before, root="home", mode=0o600)
-        async with OpenClawRpc.open(agent.warden.dial, self._port, agent.token) as rpc:
+        before = await agent.warden.read(config_file.CONFIG, root="home", limit=_READ_LIMIT)
+        undo = partial(agent.warden.write, config_file.CONFIG, before, root="home", mode=0o600)
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
             await _set(rpc, raw.decode(), lambda found: is_expected is None or is_expected(_shown_text(found, agent)))
             try:
                 return ConfigurationWritten(await _is_live(rpc), undo)
@@ -148,22 +151,10 @@ async def _is_live(rpc: OpenClawRpc) -> bool:
     return False
 
 
-def _verdict(found: Any) -> ConfigurationVerdict:
-    fields = as_object(found)
-    valid = fields.get("valid")
-    if not isinstance(valid, bool):
-        raise EngineFailed("The engine's program did not say whether the configuration is valid")
-    return ConfigurationVerdict(
-        valid, _format_issues(fields.get("warnings" if valid else "issues")) or ("Valid" if valid else "Not valid")
-    )
-
-
 def _format_issues(issues: object) -> str:
-    lines = [
-        f"{as_string(one.get('path')) or '<root>'}: {as_string(one.get('message'))}"
-        for one in map(as_object, as_list(issues))
-    ]
-    return _sanitize("\n".join(lines[:_MAX_ISSUES]))
+    found = [as_object(one) for one in as_list(issues)[:_MAX_ISSUES]]
+    lines = [f"{as_string(one.get('path')) or '<root>'}: {as_string(one.get('message'))}" for one in found]
+    return _sanitize("\n".join(lines))
 
 
 def _sanitize(text: str) -> str:

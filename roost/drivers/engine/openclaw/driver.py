@@ -1,39 +1,42 @@
-"""The OpenClaw engine: the plan of a gateway, its credential and its health, and the compile cache."""
+"""The OpenClaw engine: the plan of a gateway, its credential and health, the compile cache, skills and devices."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from roost.core import log
 from roost.core.problem import Problem
+from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine import node
+from roost.drivers.engine import gateway_json
+from roost.drivers.engine.abilities.agent_context import AgentContext
+from roost.drivers.engine.abilities.devices import DeviceAbility, DeviceList, DeviceRequestNotFound
 from roost.drivers.engine.abilities.saved_state import SavedState
+from roost.drivers.engine.abilities.skills import SkillAbility
 from roost.drivers.engine.contract import Dial, Engine, EngineNotInstalled, GatewayPlan, GatewaySetup, Progress
 from roost.drivers.engine.gateway_http import is_answering
+from roost.drivers.engine.gateway_json import parse_device_list
 from roost.drivers.engine.openclaw import compile_cache, config_file, install
 from roost.drivers.engine.openclaw.channels import OpenClawChannels
 from roost.drivers.engine.openclaw.chat import OpenClawChat
 from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
-from roost.drivers.engine.openclaw.devices import OpenClawDevices
-from roost.drivers.engine.openclaw.rpc import OpenClawRpc
-from roost.drivers.engine.openclaw.skills import OpenClawSkills
+from roost.drivers.engine.openclaw.rpc import PORT, OpenClawRpc, RpcRefused
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
 from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.model.json_access import as_list, as_object, as_string
 from roost.drivers.runtime.contract import HOME, Runtime
 
+_OFF = ("disabled", "blockedByAllowlist", "blockedByAgentFilter")
+_MISSING = {"bins": "program", "anyBins": "alternative program", "env": "variable", "config": "setting", "os": "system"}
+_FAULT_LENGTH = 500
 _NODE = "/engine/node"
 _PROGRAM = "/engine/oc"
 _CACHE = "/engine/cc"
-_STATE = ".openclaw"
-_CONFIG = f"{_STATE}/openclaw.json"
 START = Path(__file__).with_name("start.sh").read_text()
 GRACEFUL_STOP = Path(__file__).with_name("graceful_stop.mjs").read_text()
 MODULE_HOOKS = Path(__file__).with_name("module_hooks.mjs").read_text()
-
-
 # Credentials and devices, what belongs to one running gateway, and copies of the configuration.
 _CLEARED_TABLES = tuple(
     """
@@ -48,30 +51,30 @@ class OpenClaw(Engine):
     id = "openclaw"
     label = "OpenClaw"
     default_version = install.DEFAULT_VERSION
-    port = config_file.PORT
+    port = PORT
     installed_bytes = 1_060_000_000  # with Node and the compile cache
     start_deadline = 120.0
-    state: ClassVar[Sequence[str]] = (_STATE,)
+    state: ClassVar[Sequence[str]] = (config_file.STATE,)
     saved_state: ClassVar[SavedState] = SavedState(
-        folders=(_STATE,),
+        folders=(config_file.STATE,),
         excluded=("npm", "credentials", "devices", "identity", "pairing", "*quarantine*", "openclaw.json.*"),
         databases=("*.sqlite",),
         cleared_tables=_CLEARED_TABLES,
-        configuration=_CONFIG,
+        configuration=config_file.CONFIG,
     )
-    reads: ClassVar[Sequence[str]] = (_CONFIG, config_file.PLATFORM_CONFIG)
+    reads: ClassVar[Sequence[str]] = (config_file.CONFIG, config_file.PLATFORM_CONFIG)
 
     def __init__(self, root: Path) -> None:
         """`root` is the folder of all engines."""
         self._root = root
-        self._folder = install.version_folder(root)
-        self.channels = OpenClawChannels(self._folder, self.port, _RUN)
+        self._folder = VersionFolder(root / "openclaw")
+        self.channels = OpenClawChannels(self._folder, _RUN)
         self._caches = VersionFolder(root / "openclaw-cache")
-        self.chat = OpenClawChat(self.port)
-        self.tasks = OpenClawTasks(self.port)
-        self.skills = OpenClawSkills(self.port)
-        self.devices = OpenClawDevices(self.port)
-        self.configuration = OpenClawConfiguration(self.port, _CONFIG, HOME, _RUN, _ENV)
+        self.chat = OpenClawChat()
+        self.tasks = OpenClawTasks()
+        self.skills = OpenClawSkills()
+        self.devices = OpenClawDevices()
+        self.configuration = OpenClawConfiguration(_RUN, _ENV)
 
     def installed(self) -> Sequence[str]:
         return self._folder.versions()
@@ -103,7 +106,8 @@ class OpenClaw(Engine):
         )
 
     def folders(self, version: str) -> Mapping[str, Path]:
-        return {_PROGRAM: self._folder.get(version), _NODE: node.node_folder(self._root), **self._cache_folder(version)}
+        folders = {_PROGRAM: self._folder.get(version), _NODE: install.node_folder(self._root)}
+        return {**folders, **self._cache_folder(version)}
 
     def _cache_folder(self, version: str) -> Mapping[str, Path]:
         try:
@@ -112,15 +116,13 @@ class OpenClaw(Engine):
             return {}
 
     def plan(self, version: str, setup: GatewaySetup) -> GatewayPlan:  # noqa: ARG002 - the same for all versions
-        present = setup.existing.get(_CONFIG)
+        present = setup.existing.get(config_file.CONFIG)
         users = None if present is None else config_file.parse_config(present)
         platform = config_file.render_config(config_file.merge_config({}, setup))
-        files = {
-            config_file.PLATFORM_CONFIG: platform,
-            _CONFIG: platform if users is None else config_file.render_config(config_file.merge_config(users, setup)),
-        }
+        merged = platform if users is None else config_file.render_config(config_file.merge_config(users, setup))
+        files = {config_file.PLATFORM_CONFIG: platform, config_file.CONFIG: merged}
         if present is not None and users is None:
-            files[f"{_CONFIG}.rejected"] = present
+            files[f"{config_file.CONFIG}.rejected"] = present
         # Not `proxy.proxyUrl` in the file: with it, a new agent searches for old state for 2 s.
         return GatewayPlan(files=files, argv=_argv(), env={**_ENV, "OPENCLAW_PROXY_URL": setup.proxy_url})
 
@@ -134,14 +136,14 @@ class OpenClaw(Engine):
         return await is_answering(dial, self.port, "/readyz")
 
     async def health(self, dial: Dial, token: Sensitive[str]) -> str:
-        async with OpenClawRpc.open(dial, self.port, token) as rpc:
+        async with OpenClawRpc.open(dial, token) as rpc:
             await rpc.call("health")
             return rpc.version
 
 
 _RUN = (f"{_NODE}/bin/node", "--max-semi-space-size=64", f"{_PROGRAM}/node_modules/openclaw/openclaw.mjs")
 _ENV: Mapping[str, str] = {
-    "OPENCLAW_STATE_DIR": f"{HOME}/{_STATE}",
+    "OPENCLAW_STATE_DIR": f"{HOME}/{config_file.STATE}",
     "OPENCLAW_NO_RESPAWN": "1",
     "OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED": "1",  # else it restarts itself with its own cache
     "NODE_COMPILE_CACHE": _CACHE,
@@ -154,11 +156,54 @@ _ENV: Mapping[str, str] = {
 
 def _cache_name(version: str) -> str:
     """Return a cache's folder name, which contains Node's version because V8 only accepts its own cache."""
-    return f"{version}+node{node.VERSION}"
+    return f"{version}+node{install.NODE_VERSION}"
 
 
 def _argv() -> Sequence[str]:
     program, *arguments = _RUN
-    shell = ["/bin/sh", "-c", START, "openclaw", f"{HOME}/{_CONFIG}", f"{HOME}/{config_file.PLATFORM_CONFIG}"]
+    files = [f"{HOME}/{name}" for name in (config_file.CONFIG, config_file.PLATFORM_CONFIG)]
     modules = [f"--import=data:text/javascript,{quote(module)}" for module in (GRACEFUL_STOP, MODULE_HOOKS)]
-    return [*shell, program, *modules, *arguments]
+    return ["/bin/sh", "-c", START, "openclaw", *files, program, *modules, *arguments]
+
+
+class OpenClawSkills(SkillAbility):
+    async def list(self, agent: AgentContext) -> Mapping[str, str | None]:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
+            found = as_object(await rpc.call("skills.status"))
+        return {as_string(one.get("name")): _find_fault(one) for one in gateway_json.parse_objects(found.get("skills"))}
+
+    async def refresh(self, agent: AgentContext) -> None:
+        """Do nothing, because the gateway reads the folder each time."""
+
+
+def _find_fault(skill: Mapping[str, Any]) -> str | None:
+    """Return why OpenClaw does not use a skill that it lists; None if it does."""
+    off = "its configuration turns it off" if any(skill.get(key) is True for key in _OFF) else ""
+    if not off and skill.get("eligible") is not False:
+        return None
+    missing = as_object(skill.get("missing"))
+    lacks = [f"the {kind} `{as_string(name)}`" for key, kind in _MISSING.items() for name in as_list(missing.get(key))]
+    lack = f"{', '.join(lacks)} {'are' if len(lacks) > 1 else 'is'} missing" if lacks else "it gives no reason"
+    return sanitize_line(f"OpenClaw does not use it: {off or lack}")[:_FAULT_LENGTH]
+
+
+class OpenClawDevices(DeviceAbility):
+    """Device pairing. The gateway pairs devices from its own loopback without approval.
+
+    Devices that come through our edge are never such devices: it sends each client's address, and a public one for
+    clients on this machine.
+    """
+
+    async def list(self, agent: AgentContext) -> DeviceList:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
+            return parse_device_list(await rpc.call("device.pair.list"))
+
+    async def approve(self, agent: AgentContext, request_id: str) -> None:
+        async with OpenClawRpc.open(agent.warden.dial, agent.token) as rpc:
+            try:
+                await rpc.call("device.pair.approve", {"requestId": request_id})
+            except RpcRefused as refused:
+                waiting = parse_device_list(await rpc.call("device.pair.list")).pending
+                if any(one.request_id == request_id for one in waiting):
+                    raise
+                raise DeviceRequestNotFound from refused

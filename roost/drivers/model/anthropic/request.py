@@ -2,20 +2,20 @@
 
 What the Messages API forbids is repaired where the meaning stays, and refused with the field's name where it would not:
 white space as text, pictures with other types, ids and names of tools in other forms, calls without a result. Options
-that it lacks (`seed`, `logprobs`, `response_format` ...) are dropped; audio and files are refused.
+that it lacks (`seed`, `logprobs`, `response_format` ...) are dropped; audio and files are refused. It accepts four
+formats of pictures, and compares their label and bytes.
 """
 
 import json
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
-from roost.drivers.model import json_access
-from roost.drivers.model.anthropic.image import image_source
-from roost.drivers.model.anthropic.tools import choose_tool, list_tools
 from roost.drivers.model.chat import ChatMessage, ChatRequest, ContentPart, ToolCall
 from roost.drivers.model.contract import Json, UpstreamRefused
 from roost.drivers.model.history import repair_history
+from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 
 MAX_TOKENS = 8_192
 """Limit for requests without one; the Messages API requires a limit, and every current model accepts this one."""
@@ -28,6 +28,15 @@ _CACHE_MARKS = 4
 _CACHE_TIMES = ("5m", "1h")
 _NO_RESULT = "This call has no result."
 _BEGINNING = "(The conversation begins with the assistant.)"
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_DATA_URL = re.compile(r"data:([\w.+-]{1,50}/[\w.+-]{1,50})?(?:;[\w.+=-]{1,100}){0,5}?;base64,", re.IGNORECASE)
+_IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_BEGINNINGS = {"/9j/": "image/jpeg", "iVBORw0KGgo": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+"""How the formats begin in base64."""
+_OTHER_NAMES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_OTHER_ALPHABET = str.maketrans("-_", "+/")
 
 
 def messages_request(request: ChatRequest) -> Json:
@@ -48,9 +57,9 @@ def messages_request(request: ChatRequest) -> Json:
     }
     if system:
         body["system"] = system
-    if tools := list_tools(request):
+    if tools := _list_tools(request):
         body["tools"] = tools
-    if choice := choose_tool(request, tools):
+    if choice := _choose_tool(request, tools):
         body["tool_choice"] = choice
     body |= _sampling(request)
     _limit_cache_marks([*system, *(block for turn in body["messages"] for block in turn["content"])])
@@ -137,13 +146,13 @@ def _content(message: ChatMessage, place: str) -> list[Json]:
 def _tool_use(call: ToolCall) -> Json:
     assert call.function is not None
     given = call.function.arguments or "{}"
-    value = json_access.parse_json(given)
+    value = parse_json(given)
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:  # NaN, infinity or half a character: no request can carry it
         value = None
     # A model's malformed JSON is sent back unchanged, because it is part of its history.
-    arguments: Json = json_access.as_object(value) if isinstance(value, dict) else {"arguments": given}
+    arguments: Json = as_object(value) if isinstance(value, dict) else {"arguments": given}
     name = _NAME_CHARACTER.sub("_", call.function.name)[:128] or "_"  # of a tool that another model called
     return {"type": "tool_use", "id": call.id, "name": name, "input": arguments}
 
@@ -166,10 +175,10 @@ def _block(part: ContentPart, place: str) -> Json:
     if part.type in _TEXTS:
         block = {"type": "text", "text": part.text or part.refusal}
     elif part.image_url is not None:
-        block = {"type": "image", "source": image_source(part.image_url.url, f"{place}.image_url.url")}
+        block = {"type": "image", "source": _image_source(part.image_url.url, f"{place}.image_url.url")}
     else:
         raise UpstreamRefused(f"{place}: this model does not accept content of type {part.type[:50]!r}")
-    cache = json_access.as_object((part.model_extra or {}).get("cache_control"))
+    cache = as_object((part.model_extra or {}).get("cache_control"))
     if cache.get("type") == "ephemeral":  # clients that know the provider mark blocks to cache
         time = {"ttl": cache["ttl"]} if cache.get("ttl") in _CACHE_TIMES else {}
         block["cache_control"] = {"type": "ephemeral", **time}
@@ -178,10 +187,101 @@ def _block(part: ContentPart, place: str) -> Json:
 
 def _limit_cache_marks(blocks: Sequence[Json]) -> None:
     """Keep the last marks: more are refused, and each covers all that comes before it."""
-    nested = (one for block in blocks for one in (*json_access.as_list(block.get("content")), block))
+    nested = (one for block in blocks for one in (*as_list(block.get("content")), block))
     marked = [one for one in nested if "cache_control" in one]
     for block in marked[:-_CACHE_MARKS]:
         del block["cache_control"]
     for before, block in pairwise(marked[-_CACHE_MARKS:]):
         if before["cache_control"].get("ttl") != "1h":  # an hour after five minutes is refused
             block["cache_control"] = {"type": "ephemeral"}
+
+
+def _list_tools(request: ChatRequest) -> list[Json]:
+    """Return the tools. Raises UpstreamRefused, with the field, for a name or schema that is not accepted."""
+    tools: dict[str, Json] = {}
+    for index, tool in enumerate(request.tools or []):
+        if (function := tool.function) is None:
+            continue
+        place = f"tools[{index}].function"
+        if _TOOL_NAME.fullmatch(function.name) is None:
+            raise UpstreamRefused(f"{place}.name: must be 1 to 128 letters, digits, _ or - for this model")
+        schema = _input_schema(function.parameters or {}, f"{place}.parameters")
+        described = {"description": function.description} if function.description else {}
+        made = {"name": function.name, "input_schema": schema, **described}
+        if tools.setdefault(function.name, made) != made:
+            raise UpstreamRefused(f"{place}.name: two tools are called {function.name}")
+    return list(tools.values())
+
+
+def _choose_tool(request: ChatRequest, tools: list[Json]) -> Json | None:
+    """Translate the tool choice; None omits it, which is required without tools. Raises UpstreamRefused."""
+    if not tools:
+        return None
+    one_at_a_time = request.parallel_tool_calls is False
+    given = request.tool_choice
+    choice: Json = {"type": "auto"}
+    if given == "none":
+        return {"type": "none"}
+    if given == "required":
+        choice = {"type": "any"}
+    elif name := as_string(as_object(as_object(given).get("function")).get("name")):
+        if name not in {tool["name"] for tool in tools}:
+            raise UpstreamRefused("tool_choice.function.name: no tool of the request has this name")
+        choice = {"type": "tool", "name": name}
+    elif not one_at_a_time:
+        return None
+    return {**choice, "disable_parallel_tool_use": True} if one_at_a_time else choice
+
+
+def _input_schema(given: Json, place: str) -> Json:
+    """Return a schema of an object; alternatives at its top, which are refused, become one object that allows each."""
+    given = {name: value for name, value in given.items() if value is not None}
+    schema: Json = {"type": "object", "properties": {}, **given}
+    if schema["type"] != "object":
+        raise UpstreamRefused(f"{place}.type: must be object")
+    properties = as_object(schema["properties"])
+    required = _names(schema)
+    for word in ("allOf", "anyOf", "oneOf"):
+        parts = [_resolve(schema, as_object(part)) for part in as_list(schema.pop(word, None))]
+        for part in parts:
+            properties = {**as_object(part.get("properties")), **properties}
+        needed = [name for part in parts for name in _names(part)]
+        required += [name for name in needed if word == "allOf" or needed.count(name) == len(parts)]
+    for name in properties:
+        if _PROPERTY.fullmatch(name) is None:
+            raise UpstreamRefused(f"{place}.properties: {name[:100]!r} must be 1 to 64 letters, digits, _, . or -")
+    schema["properties"] = properties
+    if required:
+        schema["required"] = list(dict.fromkeys(required))
+    return schema
+
+
+def _resolve(schema: Json, part: Json) -> Json:
+    """Return the part that a reference names (`#/$defs/A`), or the part itself."""
+    found: Any = schema
+    for key in as_string(part.get("$ref")).split("/")[1:]:
+        found = as_object(found).get(key)
+    return as_object(found) if "$ref" in part else part
+
+
+def _names(schema: Json) -> list[str]:
+    given = as_list(schema.get("required"))
+    return [name for name in dict.fromkeys(map(as_string, given)) if name]
+
+
+def _image_source(url: str, place: str) -> Json:
+    """Return the source of a picture. Raises UpstreamRefused, with the field `place`."""
+    if url.startswith("https://"):
+        return {"type": "url", "url": url}
+    found = _DATA_URL.match(url)
+    if found is None:
+        raise UpstreamRefused(f"{place}: an image must be a base64 data URL or an HTTPS URL")
+    data = "".join(url[found.end() :].split()).translate(_OTHER_ALPHABET)
+    if _BASE64.fullmatch(data) is None or len(data.rstrip("=")) % 4 == 1:
+        raise UpstreamRefused(f"{place}: the image is not base64")
+    label = (found[1] or "").lower()
+    known = next((kind for beginning, kind in _BEGINNINGS.items() if data.startswith(beginning)), None)
+    kind = known or _OTHER_NAMES.get(label, label)
+    if kind not in _IMAGE_TYPES:
+        raise UpstreamRefused(f"{place}: this model accepts images in JPEG, PNG, GIF and WebP, not {label or 'this'}")
+    return {"type": "base64", "media_type": kind, "data": data + "=" * (-len(data) % 4)}

@@ -6,7 +6,6 @@ import zipfile
 from enum import StrEnum
 
 from roost.drivers.text_extractor.contract import UNPACKED_LIMIT
-from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
 
 _MAX_MEMBERS = 10_000
 _PDF_HEADER_BYTES = 1024
@@ -32,6 +31,27 @@ class DocumentFormat(StrEnum):
     OPEN_DOCUMENT = "opendocument"
     HTML = "html"
     TEXT = "text"
+
+
+class RefusalReason(StrEnum):
+    """Reason to refuse a document, which travels from the sandbox to the server."""
+
+    UNSUPPORTED = "unsupported"
+    DAMAGED = "damaged"
+    ENCRYPTED = "encrypted"
+    DEPTH = "depth"
+    TEXT_SIZE = "text_size"
+    UNPACKED_SIZE = "unpacked_size"
+    MEMORY = "memory"
+
+
+class DocumentRefused(Exception):  # noqa: N818 - an answer, not a failure
+    def __init__(self, reason: RefusalReason) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+_OOXML_FOLDERS = {"word": DocumentFormat.WORD, "ppt": DocumentFormat.POWERPOINT, "xl": DocumentFormat.EXCEL}
 
 
 def detect_format(source: bytes, name: str, mime_type: str) -> DocumentFormat:
@@ -74,13 +94,8 @@ def _detect_archive(source: bytes) -> DocumentFormat:
 def _detect_members(archive: zipfile.ZipFile, names: set[str]) -> DocumentFormat:
     if "[Content_Types].xml" in names:
         folders = {name.partition("/")[0] for name in names}
-        for folder, found in (
-            ("word", DocumentFormat.WORD),
-            ("ppt", DocumentFormat.POWERPOINT),
-            ("xl", DocumentFormat.EXCEL),
-        ):
-            if folder in folders:
-                return found
+        if found := next((found for folder, found in _OOXML_FOLDERS.items() if folder in folders), None):
+            return found
     if _MIME_TYPE_MEMBER in names:
         with archive.open(_MIME_TYPE_MEMBER) as member:
             if member.read(_MIME_TYPE_BYTES).startswith(_OPEN_DOCUMENT):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from charset_normalizer import from_bytes
 
-from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
+from roost.drivers.text_extractor.formats.detection import DocumentRefused, RefusalReason
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

@@ -6,12 +6,31 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from roost.drivers.text_extractor.formats.text_builder import TextBuilder
-from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
+from roost.drivers.text_extractor.contract import TEXT_LIMIT
+from roost.drivers.text_extractor.formats.detection import DocumentRefused, RefusalReason
 
 etree: Any = import_module("lxml.etree")  # it has no types
 
 _SPACES = re.compile(r"[ \t\n\r\f]+")
+_BUILDER_LIMIT = 2 * TEXT_LIMIT
+"""Normalization removes blank lines and spaces, so that a text of this length may become short enough."""
+
+
+class TextBuilder:
+    """Text in pieces; one that becomes too long is refused at once."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def add(self, piece: str) -> None:
+        self._length += len(piece)
+        if self._length > _BUILDER_LIMIT:
+            raise DocumentRefused(RefusalReason.TEXT_SIZE)
+        self._pieces.append(piece)
+
+    def build(self) -> str:
+        return "".join(self._pieces)
 
 
 @dataclass(frozen=True)

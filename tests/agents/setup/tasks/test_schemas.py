@@ -40,7 +40,7 @@ TASK = Task(
 )
 
 
-def task_json(task: Task) -> dict[str, Any]:
+def gateway_json(task: Task) -> dict[str, Any]:
     return schemas.task_record(task).model_dump(mode="json", by_alias=True)
 
 
@@ -66,7 +66,7 @@ def test_only_sent_fields_are_set(body: dict[str, Any], fields: dict[str, Any]) 
 
 
 def test_how_a_task_is_told() -> None:
-    assert task_json(TASK) == {
+    assert gateway_json(TASK) == {
         "id": "j",
         "jobId": "j",
         "name": "report",
@@ -109,17 +109,17 @@ def test_how_a_task_is_told() -> None:
     ],
 )
 def test_every_schedule_is_shown(schedule: Schedule, shown: dict[str, Any]) -> None:
-    found = task_json(replace(TASK, schedule=schedule))["schedule"]
+    found = gateway_json(replace(TASK, schedule=schedule))["schedule"]
     assert {name: value for name, value in found.items() if value is not None} == shown
 
 
 def test_a_system_event_has_a_text() -> None:
-    found = task_json(replace(TASK, payload=TaskPayload("systemEvent", "Wake up.")))["payload"]
+    found = gateway_json(replace(TASK, payload=TaskPayload("systemEvent", "Wake up.")))["payload"]
     assert (found["message"], found["text"]) == (None, "Wake up.")
 
 
 def test_tasks_of_the_agent_itself_have_null_fields() -> None:
-    found = task_json(replace(TASK, schedule=None, payload=None, created_at=None))
+    found = gateway_json(replace(TASK, schedule=None, payload=None, created_at=None))
     assert [found[name] for name in ("schedule", "payload", "createdAt")] == [None] * 3
 
 

@@ -9,6 +9,7 @@ import pytest
 from roost import config
 from roost.drivers.engine.hermes import driver
 from roost.drivers.engine.hermes.driver import Hermes
+from roost.drivers.engine.hermes.virtual_environment import TARGET
 
 PLUGIN = Path(driver.__file__).with_name("scheduler.py")
 PROGRAM = """
@@ -45,7 +46,7 @@ CASES = [
 @pytest.mark.engine
 def test_the_next_time_in_a_zone(tmp_path: Path) -> None:
     engine = Hermes(config.load_settings().engines)
-    folder = engine.folders(engine.default_version)[engine.target]
+    folder = engine.folders(engine.default_version)[TARGET]
     cases = json.dumps([(expr, zone, begin, len(times)) for expr, zone, begin, times in CASES])
     result = subprocess.run(
         [folder / "bin/python3", "-c", PROGRAM, PLUGIN, cases],

@@ -8,8 +8,7 @@ import pytest
 
 from roost.drivers.engine.contract import EngineInstallFailed
 from roost.drivers.engine.hermes import driver, virtual_environment
-from roost.drivers.engine.install_staging import InstallStaging
-from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.engine.version_folder import InstallStaging, VersionFolder
 
 LOCK = Path(driver.__file__).with_name("requirements.txt").read_text()
 
@@ -67,10 +66,12 @@ def test_the_systems_python_needs_no_folder_and_another_does(tmp_path: Path) -> 
     for name, python in (("system", "/usr/bin/python3.11"), ("own", str(tmp_path / "opt/bin/python3.11"))):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin/python3").symlink_to(python)
-    assert virtual_environment.container_folders(tmp_path / "system", "/engine/x") == {"/engine/x": tmp_path / "system"}
+    assert virtual_environment.container_folders(tmp_path / "system") == {
+        virtual_environment.TARGET: tmp_path / "system"
+    }
     prefix = (tmp_path / "opt").resolve()
     own = tmp_path / "own"
-    assert virtual_environment.container_folders(own, "/engine/x") == {"/engine/x": own, str(prefix): prefix}
+    assert virtual_environment.container_folders(own) == {virtual_environment.TARGET: own, str(prefix): prefix}
 
 
 def test_an_environment_can_lose_its_interpreter(tmp_path: Path) -> None:

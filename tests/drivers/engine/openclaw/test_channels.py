@@ -10,10 +10,18 @@ import pytest
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
-from roost.drivers.engine.abilities.channels import ERROR_LIMIT, ChannelSetup, ChannelState, PairingRequestNotFound
+from roost.drivers.engine.abilities.channels import (
+    ERROR_LIMIT,
+    MAX_PAIRING_REQUESTS,
+    NAME_LIMIT,
+    ChannelSetup,
+    ChannelState,
+    PairingRequest,
+    PairingRequestNotFound,
+)
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.openclaw import channels
-from roost.drivers.engine.openclaw.channels import OpenClawChannels
+from roost.drivers.engine.openclaw.channels import OpenClawChannels, parse_requests
 from tests.conformance.engines import OPENCLAW, TOKEN, open_engine_env
 
 BOT, APP = "123456789:AAExampleTokenOfThirtyFiveLetters00", "xapp-1-A1-2-abcdefghijklmnop"
@@ -147,3 +155,25 @@ async def test_a_running_gateway_accepts_other_channels_and_keeps_them(tmp_path:
 
 async def _logged(warden: Any, words: str) -> str:
     return next(line.text for line in await warden.logs(source="gateway", limit=400) if words in line.text)
+
+
+def test_requests_are_parsed_and_garbage_is_ignored() -> None:
+    row = {
+        "requestId": "r1",
+        "channel": "telegram",
+        "accountId": "default",
+        "senderId": "4711",
+        "metadata": {"username": "ada", "firstName": "Ada\x1b[31m", "lastName": "L" * 200},
+        "createdAt": "2026-11-25T22:00:00.000Z",
+    }
+    bare = {"requestId": "r2", "channel": "slack", "senderId": "U1", "createdAt": "yesterday"}
+    found = parse_requests({"requests": [row, bare, 7, {}, {"channel": "slack", "senderId": "U2"}]})
+    at = datetime(2026, 11, 25, 22, tzinfo=UTC)
+    assert found == {
+        "telegram": (PairingRequest("4711", f"Ada {'L' * 200}"[:NAME_LIMIT], at, "r1"),),
+        "slack": (PairingRequest("U1", None, None, "r2"),),
+    }
+    many = {"requests": [{**bare, "requestId": str(number)} for number in range(50)]}
+    assert len(parse_requests(many)["slack"]) == MAX_PAIRING_REQUESTS
+    for garbage in (None, [], {"requests": 7}):
+        assert parse_requests(garbage) == {}

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from roost import config
-from roost.drivers.engine import node
 from roost.drivers.engine.contract import EngineInstallFailed, EngineNotInstalled
 from roost.drivers.engine.openclaw import compile_cache
 from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.engine.openclaw.install import NODE_VERSION
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.fake import FakeRuntime
 
@@ -65,7 +65,7 @@ async def test_a_run_in_a_container_creates_a_cache_for_the_agents_uid(tmp_path:
         await compile_cache.build_cache(engine, engine.default_version, runtime), tmp_path / "cache"
     )
     (folder,) = (tmp_path / "cache").iterdir()
-    assert folder.name.startswith(f"v{node.VERSION}-")
+    assert folder.name.startswith(f"v{NODE_VERSION}-")
     assert folder.name.endswith("-1000")
     assert len(list(folder.iterdir())) > 1000
     assert await runtime.list() == []

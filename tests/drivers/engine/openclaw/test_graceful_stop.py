@@ -7,12 +7,12 @@ from urllib.parse import quote
 import pytest
 
 from roost import config
-from roost.drivers.engine import node
 from roost.drivers.engine.openclaw import driver
+from roost.drivers.engine.openclaw.install import node_folder
 
 pytestmark = pytest.mark.engine  # needs the installed Node
 
-NODE = str(node.node_folder(config.load_settings().engines) / "bin" / "node")
+NODE = str(node_folder(config.load_settings().engines) / "bin" / "node")
 UP = "console.log('up'); setInterval(() => {}, 1000);"
 PROXY = "process.once('SIGTERM', () => { Promise.resolve().finally(() => process.exit(143)); });"
 GATEWAY = "process.on('SIGTERM', () => { setTimeout(() => { console.log('closed'); process.exit(0); }, 50); });"

@@ -7,12 +7,12 @@ from urllib.parse import quote
 import pytest
 
 from roost import config
-from roost.drivers.engine import node
 from roost.drivers.engine.openclaw import driver
+from roost.drivers.engine.openclaw.install import node_folder
 
 pytestmark = pytest.mark.engine  # needs the installed Node
 
-NODE = str(node.node_folder(config.load_settings().engines) / "bin" / "node")
+NODE = str(node_folder(config.load_settings().engines) / "bin" / "node")
 ROOT = "/engine/oc/node_modules/openclaw/dist"
 
 

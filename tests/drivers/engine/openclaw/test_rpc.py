@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Dial, EngineFailed
-from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
+from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused, StreamWebSocket
 from roost.drivers.runtime.contract import Stream
 from roost.warden_client.errors import ContainerNotRunning
 
@@ -70,7 +71,7 @@ async def echo(gateway: Gateway, request: dict[str, Any]) -> None:
 
 
 async def test_it_connects_and_calls() -> None:
-    async with gateway(echo) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(echo) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         assert rpc.version == "2026.9.6"
         assert await rpc.call("x", {"a": [1]}) == {"a": [1]}
         assert await rpc.call("x") == {}
@@ -79,7 +80,7 @@ async def test_it_connects_and_calls() -> None:
 async def test_a_wrong_token_is_refused_with_the_gateways_message() -> None:
     async with gateway(echo) as dial:
         with pytest.raises(RpcRefused) as refused:
-            async with OpenClawRpc.open(dial, 1, Sensitive("wrong")):
+            async with OpenClawRpc.open(dial, Sensitive("wrong")):
                 pass
     assert (refused.value.message, refused.value.code) == ("unauthorized", "INVALID_REQUEST")
     assert refused.value.details == {"code": "MISMATCH"}
@@ -94,7 +95,7 @@ async def test_calls_at_once_get_their_own_answers_in_any_order() -> None:
             for each in reversed(held):
                 await gateway.result(each, each["params"]["n"])
 
-    async with gateway(reversing) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(reversing) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         assert await asyncio.gather(*(rpc.call("x", {"n": n}) for n in range(50))) == list(range(50))
 
 
@@ -109,7 +110,7 @@ async def test_a_call_is_repeated_while_the_gateway_is_starting() -> None:
         else:
             await gateway.result(request, calls)
 
-    async with gateway(later) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(later) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         assert await rpc.call("x") == 3
 
 
@@ -117,7 +118,7 @@ async def test_retries_end_at_the_timeout() -> None:
     async def never(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.refuse(request, code="UNAVAILABLE", message="starting", details={"retryAfterMs": 60_000})
 
-    async with gateway(never) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(never) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         with pytest.raises(RpcRefused, match="starting"):
             await rpc.call("x", timeout=0.5)
 
@@ -127,7 +128,7 @@ async def test_a_missing_answer_is_a_timeout() -> None:
         if request["method"] == "late":
             await gateway.result(request, "still there")
 
-    async with gateway(silent) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(silent) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         with pytest.raises(EngineFailed, match="did not answer x in time"):
             await rpc.call("x", timeout=0.05)
         assert await rpc.call("late") == "still there"
@@ -137,7 +138,7 @@ async def test_the_end_of_the_connection_ends_calls_with_the_reason() -> None:
     async def rotate(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.connection.close(4001, "gateway auth changed")
 
-    async with gateway(rotate) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(rotate) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         with pytest.raises(EngineFailed, match="4001: gateway auth changed"):
             await rpc.call("x")
         with pytest.raises(EngineFailed, match="4001"):
@@ -149,7 +150,7 @@ async def test_a_message_that_is_not_json_ends_the_connection(text: str) -> None
     async def garbage(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.connection.send(text)
 
-    async with gateway(garbage) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(garbage) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         with pytest.raises(EngineFailed, match="not JSON"):
             await rpc.call("x")
 
@@ -168,7 +169,7 @@ async def test_strange_frames_are_ignored() -> None:
         await gateway.result(request, "fine")
         await gateway.result(request, "twice")
 
-    async with gateway(strange) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(strange) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         assert await rpc.call("x") == "fine"
         assert await rpc.call("x") == "fine"
 
@@ -177,7 +178,7 @@ async def test_an_endless_message_ends_the_connection() -> None:
     async def endless(gateway: Gateway, request: dict[str, Any]) -> None:
         await gateway.connection.send("x" * (9 << 20))
 
-    async with gateway(endless) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(endless) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         with pytest.raises(EngineFailed, match="1009"):
             await rpc.call("x")
 
@@ -188,7 +189,7 @@ async def test_fragmented_messages_and_pings_are_handled() -> None:
         whole = json.dumps({"type": "res", "id": request["id"], "ok": True, "payload": "x" * 1000})
         await gateway.connection.send([whole[:10], whole[10:500], whole[500:]])
 
-    async with gateway(fragments) as dial, OpenClawRpc.open(dial, 1, TOKEN) as rpc:
+    async with gateway(fragments) as dial, OpenClawRpc.open(dial, TOKEN) as rpc:
         assert await rpc.call("x") == "x" * 1000
 
 
@@ -205,7 +206,7 @@ async def test_a_server_without_websockets_is_an_engine_failure() -> None:
 
     async with server:
         with pytest.raises(EngineFailed, match="refused the WebSocket"):
-            async with OpenClawRpc.open(dial, 1, TOKEN):
+            async with OpenClawRpc.open(dial, TOKEN):
                 pass
 
 
@@ -214,7 +215,7 @@ async def test_a_stopped_container_is_reported() -> None:
         raise ContainerNotRunning
 
     with pytest.raises(ContainerNotRunning):
-        async with OpenClawRpc.open(dial, 1, TOKEN):
+        async with OpenClawRpc.open(dial, TOKEN):
             pass
 
 
@@ -227,6 +228,38 @@ async def test_an_error_of_the_caller_closes_the_connection() -> None:
             return streams[-1]
 
         with pytest.raises(TimeoutError, match="mine"):
-            async with OpenClawRpc.open(dial, 1, TOKEN):
+            async with OpenClawRpc.open(dial, TOKEN):
                 raise TimeoutError("mine")
     assert streams[0][1].is_closing()
+
+
+async def pair() -> tuple[Stream, Stream]:
+    one, two = socket.socketpair()
+    return await asyncio.open_connection(sock=one), await asyncio.open_connection(sock=two)
+
+
+async def test_the_end_of_the_stream_during_the_upgrade_is_reported() -> None:
+    ours, theirs = await pair()
+    theirs[1].close()
+    with pytest.raises(EngineFailed, match="refused the WebSocket"):
+        async with StreamWebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+            pass
+    assert ours[1].is_closing()
+
+
+async def test_an_answer_that_is_not_http_is_reported() -> None:
+    ours, theirs = await pair()
+    theirs[1].write(b"\0" * 100 + b"\r\n\r\n")
+    with pytest.raises(EngineFailed, match="refused the WebSocket"):
+        async with StreamWebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+            pass
+    theirs[1].close()
+
+
+async def test_endless_headers_are_cut() -> None:
+    ours, theirs = await pair()
+    theirs[1].write(b"HTTP/1.1 101 Switching Protocols\r\n" + b"A: b\r\n" * 100_000)
+    with pytest.raises(EngineFailed, match="refused the WebSocket"):
+        async with StreamWebSocket.open(ours, "ws://127.0.0.1:1/", 100):
+            pass
+    theirs[1].close()

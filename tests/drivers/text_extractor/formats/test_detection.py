@@ -2,8 +2,7 @@
 
 import pytest
 
-from roost.drivers.text_extractor.formats.detection import DocumentFormat, detect_format
-from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
+from roost.drivers.text_extractor.formats.detection import DocumentFormat, DocumentRefused, RefusalReason, detect_format
 from tests.drivers.text_extractor.documents import (
     make_archive,
     make_excel,

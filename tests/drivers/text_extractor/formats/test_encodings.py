@@ -5,8 +5,8 @@ import unicodedata
 
 import pytest
 
+from roost.drivers.text_extractor.formats.detection import DocumentRefused, RefusalReason
 from roost.drivers.text_extractor.formats.encodings import decode_text
-from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
 
 # ruff: noqa: RUF001 - texts of other scripts
 FRENCH = (

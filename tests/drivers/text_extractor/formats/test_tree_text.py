@@ -2,8 +2,8 @@
 
 import pytest
 
+from roost.drivers.text_extractor.formats.detection import DocumentRefused, RefusalReason
 from roost.drivers.text_extractor.formats.reading import read_document
-from roost.drivers.text_extractor.refusal import DocumentRefused, RefusalReason
 from tests.drivers.text_extractor.documents import make_open_document
 
 CELL, END = "<table:table-cell><text:p>", "</text:p></table:table-cell>"

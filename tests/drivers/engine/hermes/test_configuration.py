@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from roost.drivers.engine.hermes.models import USERS_CONFIG, default_model
+from roost.drivers.engine.hermes.configuration import USERS_CONFIG, default_model
 from tests.drivers.engine.hermes.test_driver import SETUP
 
 

@@ -1,14 +1,50 @@
-"""HTTP transport of the facilitator's client: without proxies, with bounded answers in no coding."""
+"""What needs the x402 SDK, which this module imports: payments and answers in its forms, and its HTTP transport.
+
+The transport has no proxies, and bounded answers in no coding.
+"""
 
 from collections.abc import AsyncIterator
 from typing import cast
 
 import httpx
+from x402.schemas import PaymentPayload, PaymentRequirements, SettleResponse, VerifyResponse
+from x402.schemas.v1 import PaymentPayloadV1, PaymentRequirementsV1
 
-from roost.drivers.facilitator.contract import ANSWER_LIMIT, FacilitatorFailed
+from roost.drivers.facilitator.contract import (
+    ANSWER_LIMIT,
+    FacilitatorFailed,
+    PaymentRequest,
+    PaymentSettlement,
+    Verification,
+)
 
+Payload = PaymentPayload | PaymentPayloadV1
+Requirements = PaymentRequirements | PaymentRequirementsV1
+_REASON_LENGTH, _HASH_LENGTH = 200, 100
 _CONNECTIONS = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=2.0)
 """A server closes idle connections after some seconds; a request that met the end of one would be left open."""
+
+
+def to_sdk(request: PaymentRequest) -> tuple[Payload, Requirements]:
+    """Convert a request. Raises ValueError for one that is malformed."""
+    if request.version == 1:
+        payload: Payload = PaymentPayloadV1.model_validate(request.payload)
+        return payload, PaymentRequirementsV1.model_validate(request.requirements)
+    return PaymentPayload.model_validate(request.payload), PaymentRequirements.model_validate(request.requirements)
+
+
+def from_verify_response(answer: VerifyResponse) -> Verification:
+    return Verification(answer.is_valid, answer.payer, _shorten(answer.invalid_reason))
+
+
+def from_settle_response(answer: SettleResponse) -> PaymentSettlement:
+    transaction = answer.transaction[:_HASH_LENGTH]
+    reason = _shorten(answer.error_reason)
+    return PaymentSettlement(answer.success, transaction, answer.network, answer.payer, answer.amount, reason)
+
+
+def _shorten(reason: str | None) -> str | None:
+    return None if reason is None else reason[:_REASON_LENGTH]
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):

@@ -1,30 +1,34 @@
-"""The JSON form of tasks: OpenClaw's own, which the drivers of other engines store too.
+"""The JSON forms of tasks and devices: OpenClaw's own, which the drivers of other engines use too.
 
-The values are untrusted, because an agent can have written them: values of an unexpected type are ignored.
+The values are untrusted, because an agent can have written them: values of an unexpected type are ignored, texts are
+sanitized and cut.
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 from roost.core import clock
-from roost.core.sanitize import sanitize_lines
+from roost.core.sanitize import sanitize_line, sanitize_lines
+from roost.drivers.engine.abilities.devices import Device, DeviceList, PairedDevice, PendingDevice
 from roost.drivers.engine.abilities.tasks import (
     CronSchedule,
     EngineTaskRefused,
     IntervalSchedule,
     OneTimeSchedule,
     Schedule,
+    Task,
     TaskChange,
     TaskDelivery,
     TaskPayload,
+    TaskRun,
     TaskSpec,
 )
-from roost.drivers.model.json_access import as_list, as_object
-
-Json = dict[str, Any]
+from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.model.json_access import Json, as_list, as_object
 
 _MAX_CHARACTERS = 32_000
 _MAX_ITEMS = 1000
+_MAX_DEVICES = 200
+_MAX_LINE = 200
 _MAX_MS = 253_402_300_799_000  # the end of the year 9999, the maximum of `datetime`
 _PAYLOAD_TEXT = {"agentTurn": "message", "systemEvent": "text"}
 
@@ -40,6 +44,42 @@ def serialize_task(task: TaskSpec | TaskChange) -> Json:
     if task.delivery is not None:
         fields["delivery"] = _serialize_delivery(task.delivery)
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def parse_task(job: Json) -> Task:
+    """Parse a task with its state. Raises EngineFailed for one without an id."""
+    if not isinstance(job.get("id"), str):
+        raise EngineFailed("The gateway's answer has no task")
+    state = as_object(job.get("state"))
+    enabled = job.get("enabled") is True
+    return Task(
+        id=job["id"],
+        name=parse_text(job.get("name")) or job["id"],
+        description=parse_text(job.get("description")),
+        enabled=enabled,
+        schedule=parse_schedule(job.get("schedule")),
+        payload=parse_payload(job.get("payload")),
+        delivery=parse_delivery(job.get("delivery")),
+        session_target="main" if job.get("sessionTarget") == "main" else "isolated",
+        wake_mode="next-heartbeat" if job.get("wakeMode") == "next-heartbeat" else "now",
+        created_at=parse_milliseconds(job.get("createdAtMs")),
+        next_run_at=parse_milliseconds(state.get("nextRunAtMs")) if enabled else None,
+        last_run_at=parse_milliseconds(state.get("lastRunAtMs")),
+        last_status=parse_text(state.get("lastRunStatus")),
+        last_error=parse_text(state.get("lastError")),
+        running=parse_number(state.get("runningAtMs")) is not None,
+    )
+
+
+def parse_run(entry: Json) -> TaskRun:
+    return TaskRun(
+        id=parse_text(entry.get("runId")) or str(entry.get("ts", "")),
+        status=parse_text(entry.get("status")) or "unknown",
+        started_at=parse_milliseconds(entry.get("runAtMs", entry.get("ts"))),
+        duration_ms=parse_integer(entry.get("durationMs")),
+        summary=parse_text(entry.get("summary")),
+        error=parse_text(entry.get("error")),
+    )
 
 
 def parse_schedule(found: object) -> Schedule | None:
@@ -92,6 +132,19 @@ def check_time_left(kept: Schedule | None, change: TaskChange) -> None:
         raise EngineTaskRefused
 
 
+def parse_device_list(found: object) -> DeviceList:
+    """Parse the pending and paired devices. Raises EngineFailed unless `found` is an object."""
+    if not isinstance(found, dict):
+        raise EngineFailed("The gateway's list of devices is not an object")
+    pending, paired = (
+        [as_object(row) for row in as_list(as_object(found).get(name))[:_MAX_DEVICES]] for name in ("pending", "paired")
+    )
+    return DeviceList(
+        [_pending(row, request_id) for row in pending if (request_id := _short_line(row.get("requestId")))],
+        [_paired(row) for row in paired],
+    )
+
+
 def parse_objects(found: object) -> list[Json]:
     return [as_object(item) for item in as_list(found)[:_MAX_ITEMS]]
 
@@ -117,6 +170,12 @@ def parse_milliseconds(found: object) -> datetime | None:
     """Return the time of a number of milliseconds since 1970."""
     number = parse_number(found)
     return None if number is None else datetime.fromtimestamp(number / 1000, UTC)
+
+
+def parse_seconds(found: object) -> datetime | None:
+    """Return the time of a number of seconds since 1970."""
+    number = parse_number(found)
+    return None if number is None or number * 1000 >= _MAX_MS else datetime.fromtimestamp(number, UTC)
 
 
 def parse_iso_time(found: object) -> datetime | None:
@@ -148,3 +207,39 @@ def _serialize_delivery(delivery: TaskDelivery) -> Json:
     fields: Json = {"mode": delivery.mode, "channel": delivery.channel, "to": delivery.to}
     given = {name: value for name, value in fields.items() if value is not None}
     return given | ({"bestEffort": True} if delivery.best_effort else {})
+
+
+def _pending(row: Json, request_id: str) -> PendingDevice:
+    return PendingDevice(
+        request_id=request_id,
+        device=_device(row),
+        requested_at=parse_milliseconds(row.get("ts")),
+        is_repair=row.get("isRepair") is True,
+    )
+
+
+def _paired(row: Json) -> PairedDevice:
+    connected = row.get("connected")
+    return PairedDevice(
+        device=_device(row),
+        paired_at=parse_milliseconds(row.get("approvedAtMs")),
+        last_seen_at=parse_milliseconds(row.get("lastSeenAtMs")),
+        connected=connected if isinstance(connected, bool) else None,
+    )
+
+
+def _device(row: Json) -> Device:
+    return Device(
+        device_id=_short_line(row.get("deviceId")) or "",
+        display_name=_short_line(row.get("displayName")),
+        platform=_short_line(row.get("platform")),
+        client_id=_short_line(row.get("clientId")),
+        client_mode=_short_line(row.get("clientMode")),
+        role=_short_line(row.get("role")),
+        scopes=[scope for scope in map(_short_line, as_list(row.get("scopes"))[:_MAX_DEVICES]) if scope],
+        remote_ip=_short_line(row.get("remoteIp")),
+    )
+
+
+def _short_line(value: object) -> str | None:
+    return sanitize_line(value[:_MAX_LINE]) if isinstance(value, str) and value else None
