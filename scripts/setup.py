@@ -31,6 +31,7 @@ def main() -> None:
         )
     if len(sys.argv) != 2 or not (lock := ROOT / "requirements" / f"{sys.argv[1]}.txt").is_file():
         sys.exit(f"usage: {sys.argv[0]} runtime|dev|bench|facilitator")
+    sys.path.insert(0, str(ROOT))  # for imports after the check of Python's version
     with one_at_a_time():
         stamp = VENV / f".{lock.stem}.stamp"
         wanted = hashlib.sha256(lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
@@ -93,7 +94,7 @@ def install_ensurepip() -> None:
 
 
 def install(lock: Path) -> None:
-    """Install the packages; a killed run leaves no `WHOLE`, a failed installer leaves what was there."""
+    """Install the packages; a killed run leaves no `WHOLE`, and one that fails no stamp, so that the next one goes on."""
     WHOLE.unlink()
     print(f"Installing {lock.name} ...", flush=True)
     done = install_uv(lock) and install_packages("--require-hashes", "-r", str(lock))
@@ -102,7 +103,7 @@ def install(lock: Path) -> None:
         done = install_packages("--no-deps", "--no-build-isolation", "-e", str(ROOT))
     WHOLE.write_text(str(VENV))
     if not done:
-        sys.exit("The dependencies could not be installed; the lines above say why. Nothing was changed.")
+        sys.exit("The dependencies could not be installed; the lines above say why.")
 
 
 def install_uv(lock: Path) -> bool:
@@ -117,8 +118,7 @@ def install_uv(lock: Path) -> bool:
 
 def install_packages(*arguments: str) -> bool:
     """Install with uv; with pip where that fails, because only pip knows all that pip can be configured with."""
-    sys.path.insert(0, str(ROOT))
-    from roost.core.machine.package_installer import uv_command, uv_environment  # after the check of Python's version
+    from roost.core.machine.package_installer import uv_command, uv_environment
 
     command = [*uv_command(PYTHON), "--python", str(PYTHON), *arguments]
     if run_installer(command, uv_environment(PYTHON), explain=False):
@@ -129,7 +129,6 @@ def install_packages(*arguments: str) -> bool:
 
 def run_installer(command: Sequence[str], environment: Mapping[str, str] | None = None, *, explain: bool = True) -> bool:
     """Run uv or pip; show what it does, and what it said only when it failed."""
-    sys.path.insert(0, str(ROOT))
     from roost.core.machine.network_advice import advise_network
 
     said: list[str] = []
