@@ -1,4 +1,4 @@
-"""uv, which installs Python packages in parallel, with the registries and certificates that pip is configured with.
+"""uv, which installs Python packages in parallel, with the registries and certificates of pip (decision 0052).
 
 `scripts/setup.py` uses it, too, so it imports the standard library only.
 """
