@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from dashboard import find_node
 from file_hash import ROOT
+
+from dashboard import find_node
 
 INSTALL = (sys.executable, "-m", "roost", "engines", "install")
 PAGES = ("scripts/dashboard.py", "scripts/docs.py")

@@ -94,7 +94,7 @@ def install_ensurepip() -> None:
 
 
 def install(lock: Path) -> None:
-    """Install the packages; a killed run leaves no `WHOLE`, and one that fails no stamp, so that the next one goes on."""
+    """Install the packages; a killed run leaves no `WHOLE`, a failed one no stamp, so that the next goes on."""
     WHOLE.unlink()
     print(f"Installing {lock.name} ...", flush=True)
     done = install_uv(lock) and install_packages("--require-hashes", "-r", str(lock))
@@ -127,7 +127,9 @@ def install_packages(*arguments: str) -> bool:
     return run_installer([*PIP, "install", *arguments])
 
 
-def run_installer(command: Sequence[str], environment: Mapping[str, str] | None = None, *, explain: bool = True) -> bool:
+def run_installer(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, *, explain: bool = True
+) -> bool:
     """Run uv or pip; show what it does, and what it said only when it failed."""
     from roost.core.machine.network_advice import advise_network
 
