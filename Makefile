@@ -10,15 +10,11 @@ help:  ## what can be typed here
 
 setup:  ## everything that running and testing need: .venv, locked dependencies, engines
 	@$(PYTHON) scripts/setup.py dev
-	@ROOST_URL= $(BIN)/roost engines install
-	@$(PYTHON) scripts/dashboard.py
-	@$(BIN)/python scripts/docs.py
+	@$(BIN)/python scripts/prepare.py
 
 up:  ## the server on http://localhost:8642, data in .roost/
 	@$(PYTHON) scripts/setup.py runtime
-	@ROOST_URL= $(BIN)/roost engines install
-	@$(PYTHON) scripts/dashboard.py
-	@$(BIN)/python scripts/docs.py
+	@$(BIN)/python scripts/prepare.py
 	@exec $(BIN)/roost up
 
 dashboard:  ## build the pages of the dashboard, which `make up` does, too

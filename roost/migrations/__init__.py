@@ -9,19 +9,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 
 from roost.core.db import Database
 from roost.core.problem import Problem
 
 _LOCK = 0x726F6F7374  # key of the advisory lock on PostgreSQL: "roost"
-
-
+_VERSIONS = Path(__file__).with_name("versions")
 _UNWRITABLE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
 
 
@@ -45,17 +40,33 @@ def upgrade_database(database: Database) -> None:
 
 
 def _upgrade(database: Database) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    scripts = ScriptDirectory.from_config(config)
+    revisions = sorted(file.name[:4] for file in _VERSIONS.glob("[0-9]*.py"))
     with _exclusive_transaction(database) as connection:
-        present = MigrationContext.configure(connection).get_current_heads()
-        if set(present) - {script.revision for script in scripts.walk_revisions()}:
+        present = _read_revision(connection)
+        if present == revisions[-1]:
+            return
+        if present is not None and present not in revisions:
             raise DatabaseTooNew
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        _run_migrations(connection)
         if database.is_sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise RuntimeError("a migration broke a foreign key")
+
+
+def _read_revision(connection: Connection) -> str | None:
+    """Return the revision of the database, None for a new one."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def _run_migrations(connection: Connection) -> None:
+    from alembic import command  # only for an upgrade: with its templates it takes 10 MB of memory
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_VERSIONS.parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
 
 
 @contextmanager

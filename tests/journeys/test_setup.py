@@ -13,11 +13,11 @@ FILES = ("scripts/setup.py", "pyproject.toml", "roost/__init__.py", "roost/core/
 
 
 def test_a_registry_with_an_unknown_certificate_is_explained(tmp_path: Path) -> None:
-    for name in (*FILES, "roost/core/machine/network_advice.py"):
+    for name in (*FILES, "roost/core/machine/network_advice.py", "roost/core/machine/package_installer.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CHECKOUT / name, tmp_path / name)
     (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements/runtime.txt").write_text(f"roost-needs-this==1 --hash=sha256:{'0' * 64}\n")
+    (tmp_path / "requirements/runtime.txt").write_text(f"uv==1 --hash=sha256:{'0' * 64}\n")
     with untrusted_server() as url:
         ended = subprocess.run(
             [sys.executable, "-I", str(tmp_path / "scripts/setup.py"), "runtime"],
@@ -30,4 +30,4 @@ def test_a_registry_with_an_unknown_certificate_is_explained(tmp_path: Path) -> 
     assert ended.returncode == 1
     assert "A certificate is not accepted. If its authority is your own" in ended.stderr
     assert "PIP_CERT" in ended.stderr
-    assert ended.stderr.endswith("Nothing was changed.\n")
+    assert ended.stderr.endswith("The dependencies could not be installed; the lines above say why.\n")
