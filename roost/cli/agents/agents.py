@@ -48,9 +48,8 @@ def list_agents(data: Data = None, output: FleetOutput = OutputFormat.TABLE) -> 
     if output is OutputFormat.YAML:
         print_fleet(server, [agent["agentId"] for agent in reversed(agents)])
         return
-    if output is OutputFormat.TABLE:
-        agents = [agent | {"lastUsed": format_age(agent.get("lastUsedAt"))} for agent in agents]
-    print_rows(agents, _COLUMNS, output)
+    rows = [agent | {"lastUsed": format_age(agent.get("lastUsedAt"))} for agent in agents]
+    print_rows(rows, _COLUMNS, output, agents)
 
 
 @commands.command("memory")
@@ -236,7 +235,7 @@ def update_profile(
     if not body:
         exit_with_error("Nothing to change: give --name, --description, --vibe, --emoji or --model.", ExitCode.USAGE)
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/platform/metadata"
+    path = f"{server.agent_path(agent)}/platform/metadata"
     with error_console.status("Changing ..."):
         answer = server.call("PATCH", path, body, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
     print_record(answer["agent"], output, _PROFILE_COLUMNS)
@@ -246,7 +245,7 @@ def update_profile(
 def show_status(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show an agent's state, and that of its gateway's process now."""
     server = load_session(data)
-    print_record(server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/status"), output)
+    print_record(server.call("GET", f"{server.agent_path(agent)}/status"), output)
 
 
 @commands.command("engines")

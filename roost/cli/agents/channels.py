@@ -23,7 +23,6 @@ from roost.cli.output.output import (
     count_nouns,
     error_console,
     exit_with_error,
-    print_document,
     print_line,
     print_record,
     print_rows,
@@ -52,13 +51,10 @@ _COLUMNS = (
 def list_channels(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List an agent's channels and their status."""
     server = load_session(data)
-    answer = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/channels")
-    if output is not OutputFormat.TABLE:
-        print_document(answer, output)
-        return
+    answer = server.call("GET", f"{server.agent_path(agent)}/channels")
     rows: dict[str, dict[str, Any]] = {name: row for name, row in answer.items() if isinstance(row, dict)}
     shown = [{"channel": name, **row, "lastError": _describe_error(row)} for name, row in rows.items()]
-    print_rows(shown, _COLUMNS, output)
+    print_rows(shown, _COLUMNS, output, answer)
 
 
 @commands.command("set")
@@ -116,7 +112,7 @@ def approve(
 ) -> None:
     """Let the user who got this code write to the bot. `list` and `watch` show the requests of engines that tell."""
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/channels/{channel}/pairing/{path_segment(code)}/approve"
+    path = f"{server.agent_path(agent)}/channels/{channel}/pairing/{path_segment(code)}/approve"
     with error_console.status("Approving ..."):
         print_line(server.call("POST", path, timeout_seconds=90)["message"])
 
@@ -125,7 +121,7 @@ def approve(
 def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print who writes to the bots and who waits for approval, as it happens, until Ctrl-C."""
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/channels/watch"
+    path = f"{server.agent_path(agent)}/channels/watch"
     print_messages(receive_server_events(server, path, "channel"), output, _format_state)
 
 

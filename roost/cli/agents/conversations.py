@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.arguments import AgentName
-from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.client.session import Data, load_session
 from roost.cli.output.output import Output, OutputFormat, print_line, print_rows
 
 commands = typer.Typer(help="Read the conversations of an agent in the dashboard.", no_args_is_help=True)
@@ -16,7 +16,7 @@ commands = typer.Typer(help="Read the conversations of an agent in the dashboard
 def list_conversations(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the newest 100 conversations that the agent's engine keeps."""
     server = load_session(data)
-    found = server.call("GET", f"{_path(server, agent)}/conversations")["conversations"]
+    found = server.call("GET", f"{server.agent_path(agent)}/chat/conversations")["conversations"]
     print_rows(found, ("id", "title", "updatedAt"), output)
 
 
@@ -33,7 +33,7 @@ def show(
     """Show the latest messages of a conversation, oldest first; as JSON with the tools that the agent used."""
     server = load_session(data)
     query = {"limit": str(limit), **({"conversationId": conversation} if conversation else {})}
-    messages = server.call("GET", f"{_path(server, agent)}/messages?{urlencode(query)}")["messages"]
+    messages = server.call("GET", f"{server.agent_path(agent)}/chat/messages?{urlencode(query)}")["messages"]
     print_rows(messages, ("role", "text", "sentAt"), output)
 
 
@@ -45,9 +45,5 @@ def stop(
 ) -> None:
     """Stop the answer that an agent writes; what it has written stays in the conversation."""
     server = load_session(data)
-    answer = server.call("POST", f"{_path(server, agent)}/stop", {"conversationId": conversation})
+    answer = server.call("POST", f"{server.agent_path(agent)}/chat/stop", {"conversationId": conversation})
     print_line("The answer is stopped." if answer["stopped"] else "The agent writes no answer.")
-
-
-def _path(server: ServerSession, agent: str) -> str:
-    return f"/v0/agents/{server.find_agent(agent)['agentId']}/chat"

@@ -1,7 +1,6 @@
 """`roost devices ...`: list, approve, approve-all."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import typer
@@ -27,13 +26,10 @@ _COLUMNS = ("status", "requestId", "deviceId", "displayName", "platform", "clien
 def list_devices(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List pending and paired devices."""
     server = load_session(data)
-    found = server.call("GET", _path(server.find_agent(agent)))
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
-        return
-    if not found["supported"]:
+    found = server.call("GET", f"{server.agent_path(agent)}/devices")
+    if output is OutputFormat.TABLE and not found["supported"]:
         print_line(found["message"], error_console)
-    print_rows([*found["pending"], *found["paired"]], _COLUMNS, output)
+    print_rows([*found["pending"], *found["paired"]], _COLUMNS, output, found)
 
 
 @commands.command()
@@ -45,7 +41,7 @@ def approve(
     """Approve one device."""
     server = load_session(data)
     print_line(
-        server.call("POST", f"{_path(server.find_agent(agent))}/{quote(request_id, safe='')}/approve")["message"]
+        server.call("POST", f"{server.agent_path(agent)}/devices/{quote(request_id, safe='')}/approve")["message"]
     )
 
 
@@ -53,7 +49,7 @@ def approve(
 def approve_all(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Approve all pending devices."""
     server = load_session(data)
-    done = server.call("POST", f"{_path(server.find_agent(agent))}/approve-all")
+    done = server.call("POST", f"{server.agent_path(agent)}/devices/approve-all")
     if output is not OutputFormat.TABLE:
         print_document(done, output)
     else:
@@ -62,7 +58,3 @@ def approve_all(agent: AgentName, data: Data = None, output: Output = OutputForm
             print_error(f"{failure['requestId']}: {failure['error']}")
     if done["failed"]:
         raise typer.Exit(ExitCode.FAILED)
-
-
-def _path(agent: Mapping[str, Any]) -> str:
-    return f"/v0/agents/{agent['agentId']}/devices"

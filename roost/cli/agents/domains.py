@@ -37,7 +37,7 @@ _COLUMNS = ("domain", "targetPort", "protected", "status", "url", "reason")
 def list_domains(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the domains, with what each lacks."""
     server = load_session(data)
-    found = server.call("GET", _path(server.find_agent(agent)))["domains"]
+    found = server.call("GET", f"{server.agent_path(agent)}/domains")["domains"]
     if found or output is not OutputFormat.TABLE:
         print_rows(found, _COLUMNS, output)
         warn_of_open([one["domain"] for one in found if not one["protected"] and output is OutputFormat.TABLE])
@@ -63,7 +63,7 @@ def add_domain(
         _confirm_open(subdomain or domain or "", port, yes)
     server = load_session(data)
     body = {"subdomain": subdomain, "customDomain": domain, "targetPort": port, "protected": not is_open}
-    _print(server.call("POST", _path(server.find_agent(agent)), drop_none(body))["domain"], agent, output)
+    _print(server.call("POST", f"{server.agent_path(agent)}/domains", drop_none(body))["domain"], agent, output)
 
 
 @commands.command("challenge")
@@ -72,7 +72,7 @@ def show_challenge(
 ) -> None:
     """Show the TXT record that proves a domain to be yours."""
     server = load_session(data)
-    shown = server.call("POST", f"{_path(server.find_agent(agent))}/challenge", {"customDomain": domain})
+    shown = server.call("POST", f"{server.agent_path(agent)}/domains/challenge", {"customDomain": domain})
     print_rows([shown], ("name", "type", "value"), output)
 
 
@@ -134,7 +134,7 @@ def _print(domain: Mapping[str, Any], agent: str, output: OutputFormat) -> None:
 
 def _find(server: ServerSession, agent: str, domain: str) -> tuple[str, Mapping[str, Any]]:
     """Return the path and the record of the agent's domain with this name or id."""
-    path = _path(server.find_agent(agent))
+    path = f"{server.agent_path(agent)}/domains"
     name = domain.lower().rstrip(".")
     found = next((one for one in server.call("GET", path)["domains"] if name in (one["domain"], one["id"])), None)
     if found is None:
@@ -142,7 +142,3 @@ def _find(server: ServerSession, agent: str, domain: str) -> tuple[str, Mapping[
             f"{agent} has no domain {domain!r}; `roost domains list {agent}` lists them.", ExitCode.NOT_FOUND
         )
     return f"{path}/{found['id']}", found
-
-
-def _path(agent: Mapping[str, Any]) -> str:
-    return f"/v0/agents/{agent['agentId']}/domains"

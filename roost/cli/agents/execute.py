@@ -46,7 +46,7 @@ def exec_command(
     if interactive and output is not OutputFormat.TABLE:
         exit_with_error("--interactive streams the output, which has no form in JSON.", ExitCode.USAGE)
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/exec"
+    path = f"{server.agent_path(agent)}/console/exec"
     request = {"command": join_command(command), "timeoutSeconds": timeout} | ({"cwd": cwd} if cwd is not None else {})
     if output is not OutputFormat.TABLE:
         result = server.call("POST", path, request, timeout_seconds=timeout + 30)

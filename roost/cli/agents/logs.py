@@ -28,7 +28,7 @@ def print_logs(
     """Print the last 100 lines of an agent's logs; with -f, follow them."""
     server = load_session(data)
     query = urlencode({name: value for name, value in (("level", level), ("source", source)) if value})
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/logs" + (f"?{query}" if query else "")
+    path = f"{server.agent_path(agent)}/logs" + (f"?{query}" if query else "")
     if follow:
         print_messages(_skip_repeated(receive_messages(server, lambda: path, "log")), output, _LINE.format_map)
         return

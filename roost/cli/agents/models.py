@@ -28,12 +28,9 @@ _RESTART_TIMEOUT_SECONDS = 300.0
 def list_models(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the models that an agent may use, the default first."""
     server = load_session(data)
-    found = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/models")
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
-        return
-    print_rows(found["models"], ("id", "provider"), output)
-    for problem in found.get("problems", ()):
+    found = server.call("GET", f"{server.agent_path(agent)}/models")
+    print_rows(found["models"], ("id", "provider"), output, found)
+    for problem in found.get("problems", ()) if output is OutputFormat.TABLE else ():
         print_line(f"{problem}.", error_console)
 
 
@@ -99,7 +96,7 @@ def use_server(
     """Let an agent use a model of a server on this machine; this restarts it."""
     provider, _, name = model.partition("/")
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/model-server"
+    path = f"{server.agent_path(agent)}/model-server"
     with error_console.status("Connecting the model ..."):
         used = server.call("PUT", path, {"provider": provider, "model": name}, timeout_seconds=_RESTART_TIMEOUT_SECONDS)
     print_line(f"The agent now uses {used['model']}.")

@@ -62,7 +62,7 @@ def validate(
 
 
 def _call(server: ServerSession, name: str, method: str, path: str, body: Any = None) -> Any:
-    return server.call(method, f"/v0/agents/{server.find_agent(name)['agentId']}/config{path}", body)
+    return server.call(method, f"{server.agent_path(name)}/config{path}", body)
 
 
 def _read_config(file: str) -> str:

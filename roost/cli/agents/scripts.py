@@ -4,7 +4,7 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client.session import Data, load_session
-from roost.cli.output.output import Output, OutputFormat, print_document, print_line, print_rows
+from roost.cli.output.output import Output, OutputFormat, print_line, print_rows
 
 commands = typer.Typer(help="Show and rerun the build and start scripts of an agent's manifest.", no_args_is_help=True)
 _COLUMNS = ("script", "state", "exitCode", "startedAt", "finishedAt", "reason")
@@ -14,15 +14,12 @@ _COLUMNS = ("script", "state", "exitCode", "startedAt", "finishedAt", "reason")
 def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show the status of an agent's scripts."""
     server = load_session(data)
-    scripts = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/scripts")
-    if output is not OutputFormat.TABLE:
-        print_document(scripts, output)
-        return
-    print_rows([{"script": name, **script} for name, script in scripts.items()], _COLUMNS, output)
+    scripts = server.call("GET", f"{server.agent_path(agent)}/scripts")
+    print_rows([{"script": name, **script} for name, script in scripts.items()], _COLUMNS, output, scripts)
 
 
 @commands.command()
 def retry(agent: AgentName, data: Data = None) -> None:
     """Rerun an agent's build and start scripts in the background."""
     server = load_session(data)
-    print_line(server.call("POST", f"/v0/agents/{server.find_agent(agent)['agentId']}/scripts/retry")["message"])
+    print_line(server.call("POST", f"{server.agent_path(agent)}/scripts/retry")["message"])

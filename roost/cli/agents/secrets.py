@@ -48,13 +48,12 @@ def list_secrets(
     """List your secrets, or those of one agent. `-o json` includes the values of variables."""
     server = load_session(data)
     if agent is not None:
-        rows = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/secrets")["secrets"]
+        rows = server.call("GET", f"{server.agent_path(agent)}/secrets")["secrets"]
         print_rows(rows, ("name", "type", "synced", "updatedAt", "id"), output)
         return
-    rows = server.call("GET", "/v0/secrets")["secrets"]
-    if output is OutputFormat.TABLE:
-        rows = [{**row, "agents": [agent["name"] for agent in row["agents"]]} for row in rows]
-    print_rows(rows, ("name", "type", "agents", "updatedAt", "id"), output)
+    found = server.call("GET", "/v0/secrets")["secrets"]
+    rows = [{**row, "agents": [agent["name"] for agent in row["agents"]]} for row in found]
+    print_rows(rows, ("name", "type", "agents", "updatedAt", "id"), output, found)
 
 
 @commands.command()
@@ -121,9 +120,7 @@ def attach(
 def detach(agent: AgentName, secret: _Secret, data: Data = None) -> None:
     """Detach a secret from an agent."""
     server = load_session(data)
-    server.call(
-        "DELETE", f"/v0/agents/{server.find_agent(agent)['agentId']}/secrets/{_find_secret(server, secret)['id']}"
-    )
+    server.call("DELETE", f"{server.agent_path(agent)}/secrets/{_find_secret(server, secret)['id']}")
     print_line("Detached.")
     _print_restart_hint(agent)
 

@@ -44,7 +44,7 @@ def open_shell(
     from roost.cli.client.websocket import exit_with_refusal
 
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/stream"
+    path = f"{server.agent_path(agent)}/console/stream"
     session = _ShellSession(server, path, {"command": join_command(command)} if command else {})
     try:
         with raw_terminal():

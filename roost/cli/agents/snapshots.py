@@ -40,14 +40,14 @@ def list_snapshots(
 ) -> None:
     """List an agent's snapshots, newest first."""
     server = load_session(data)
-    print_rows(server.call("GET", f"{_path(server, agent)}?page={page}")["snapshots"], _COLUMNS, output)
+    print_rows(server.call("GET", f"{server.agent_path(agent)}/snapshots?page={page}")["snapshots"], _COLUMNS, output)
 
 
 @commands.command()
 def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Take a snapshot of an agent's workspace now."""
     server = load_session(data)
-    result = server.call("POST", f"{_path(server, agent)}/sync", timeout_seconds=_TIMEOUT_SECONDS)
+    result = server.call("POST", f"{server.agent_path(agent)}/snapshots/sync", timeout_seconds=_TIMEOUT_SECONDS)
     if output is not OutputFormat.TABLE:
         print_document(result, output)
         return
@@ -60,7 +60,9 @@ def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
 def status(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show when an agent's workspace was last saved, and as which snapshot."""
     server = load_session(data)
-    print_record(server.call("GET", f"{_path(server, agent)}/sync"), output, ("message", "lastSync", "snapshotCid"))
+    print_record(
+        server.call("GET", f"{server.agent_path(agent)}/snapshots/sync"), output, ("message", "lastSync", "snapshotCid")
+    )
 
 
 @commands.command()
@@ -78,7 +80,7 @@ def reset(
 ) -> None:
     """Make an agent's workspace equal to a snapshot; what it has now is saved as a snapshot first."""
     server = load_session(data)
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/snapshots"
     found = find_snapshot(server, path, snapshot) if snapshot else _find_previous(server, path)
     what = "workspace and state" if state else "workspace"
     confirm_change(f"Replace the {what} of {agent} by the snapshot of {found['createdAt'][:19]} UTC?", yes)
@@ -98,7 +100,7 @@ def diff(
 ) -> None:
     """List the files that differ between two snapshots."""
     server = load_session(data)
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/snapshots"
     pair = {
         "from": find_snapshot(server, path, old)["snapshotCid"],
         "to": find_snapshot(server, path, new)["snapshotCid"],
@@ -122,7 +124,7 @@ def label(
 ) -> None:
     """Label a snapshot, which is then kept for good."""
     server = load_session(data)
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/snapshots"
     cid = find_snapshot(server, path, snapshot)["snapshotCid"]
     print_record(server.call("PUT", f"{path}/{cid}/label", {"label": text}), output)
 
@@ -133,10 +135,6 @@ _REASONS: Mapping[str, str] = {
     "secret": "it holds the value of a secret",
     "name": "its name cannot be stored",
 }
-
-
-def _path(server: ServerSession, agent: str) -> str:
-    return f"/v0/agents/{server.find_agent(agent)['agentId']}/snapshots"
 
 
 def _list_all(server: ServerSession, path: str) -> Iterator[Mapping[str, Any]]:

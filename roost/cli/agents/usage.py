@@ -34,7 +34,7 @@ def print_usage(
     server = load_session(data)
     today = clock.utc_now().astimezone(UTC).date()
     query = urlencode({"from": today - timedelta(days=days - 1), "to": today})
-    base = f"/v0/agents/{server.find_agent(agent)['agentId']}" if agent else "/v0"
+    base = server.agent_path(agent) if agent else "/v0"
     report = server.call("GET", f"{base}/usage?{query}")
     if output is not OutputFormat.TABLE:
         print_record(report, output)

@@ -40,20 +40,17 @@ def list_versions(
     owner = "" if agent is None else f"/agents/{server.find_agent(agent)['agentId']}"
     with error_console.status("Loading ..."):
         found = server.call("GET", f"/v0{owner}/available-agent-versions")
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
-        return
     if agent is None:
         engines = found["availableVersionsPerEngine"].items()
-        print_rows([{"engine": engine, "version": one} for engine, all_ in engines for one in all_], _COLUMNS, output)
+        rows = [{"engine": engine, "version": version} for engine, versions in engines for version in versions]
+        print_rows(rows, _COLUMNS, output, found)
         return
-    current = found["currentVersion"]
-    known = found["availableVersions"]
+    current, known = found["currentVersion"], found["availableVersions"]
     rows = [
         {"version": version, "engine": found["engine"], "current": "yes" if version == current else ""}
         for version in (known if current in known else [current, *known])
     ]
-    print_rows(rows, (*_COLUMNS, "current"), output)
+    print_rows(rows, (*_COLUMNS, "current"), output, found)
 
 
 def update_engine(
@@ -67,7 +64,7 @@ def update_engine(
     if check and to is not None:
         exit_with_error("`--check` looks for the newest version: omit `--to`.", ExitCode.USAGE)
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/update"
+    path = f"{server.agent_path(agent)}/update"
     if check:
         print_record(server.call("GET", path), output)
         return

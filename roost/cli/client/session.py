@@ -181,6 +181,10 @@ class ServerSession:
             exit_with_error(f"{len(exact)} agents have the name {name!r}: use the id ({ids}).", ExitCode.USAGE)
         return exact[0]
 
+    def agent_path(self, name: str) -> str:
+        """Return the path of the agent with that id or name. Exits as `find_agent` does."""
+        return f"/v0/agents/{self.find_agent(name)['agentId']}"
+
     def host_name(self, name: str) -> str:
         """Return the host and port of a name below the domain: `api`, `<agent id>.agents`."""
         import httpx2 as httpx  # slow to import
@@ -240,6 +244,11 @@ def trusted_authorities(url: str) -> ssl.SSLContext | bool:
 def load_session(data: Path | None) -> ServerSession:
     """Return the session that options, the environment, a context or a data folder name. Exits if there is none."""
     return load_remote_session(data) or _load_folder(data)
+
+
+def load_storage(data: Path | None) -> ServerSession:
+    """Return the session with the storage API of that server."""
+    return load_session(data).storage_session()
 
 
 def load_remote_session(data: Path | None) -> ServerSession | None:

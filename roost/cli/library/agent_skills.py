@@ -46,7 +46,7 @@ def attach_skills(
 ) -> None:
     """Give skills of the library to an agent, and show what it lacks to use them."""
     server = load_session(data)
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/skills"
     references = find_references(server, skill, acknowledge)
     with error_console.status("Attaching ..."):
         answer = server.call("POST", path, {"skillCids": references, "acknowledge": acknowledge})
@@ -60,7 +60,7 @@ def attach_skills(
 def detach_skill(agent: AgentName, skill: Skill, data: Data = None) -> None:
     """Take a skill from an agent; its files leave the workspace."""
     server = load_session(data)
-    path = f"{_path(server, agent)}/{find_skill(server, skill)['skillId']}"
+    path = f"{server.agent_path(agent)}/skills/{find_skill(server, skill)['skillId']}"
     server.call("DELETE", path, not_found=f"{agent} does not have the skill {skill}.")
     print_line("Detached.")
 
@@ -103,7 +103,7 @@ def update_skill(
 ) -> None:
     """Replace an agent's version of a skill by a newer one."""
     server = load_session(data)
-    path, skill_id = _path(server, agent), find_skill(server, skill)["skillId"]
+    path, skill_id = f"{server.agent_path(agent)}/skills", find_skill(server, skill)["skillId"]
     versions = server.call("GET", f"/v0/skills/{skill_id}/versions")["versions"]
     meant = parse_spellings(version) or {version} if version else {versions[0]["version"]}
     target = next((one for one in versions if meant & {one["version"], one["skillCid"]}), None)
@@ -121,7 +121,7 @@ def update_skill(
 
 def give_version(server: ServerSession, agent: str, skill: Mapping[str, Any], acknowledge: bool) -> None:
     """Attach a version of a skill to an agent, in place of an older one that it has."""
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/skills"
     attached = {row["skillId"]: row["skillCid"] for row in server.call("GET", path)["skills"]}
     body = {"acknowledge": acknowledge}
     if attached.get(skill["skillId"], skill["skillCid"]) == skill["skillCid"]:
@@ -142,7 +142,7 @@ def find_references(server: ServerSession, names: Sequence[str], acknowledge: bo
 
 def list_agent_skills(server: ServerSession, agent: str) -> Sequence[Mapping[str, Any]]:
     """Return the skills of an agent, each with what the agent lacks."""
-    return server.call("GET", _path(server, agent))["skills"]
+    return server.call("GET", f"{server.agent_path(agent)}/skills")["skills"]
 
 
 def print_agent_skills(server: ServerSession, agent: str, skill_ids: Collection[str] | None = None) -> None:
@@ -159,10 +159,6 @@ def print_missing(server: ServerSession, agent: str, skills: Sequence[Mapping[st
     for skill in skills:
         for line in _describe_missing(skill, agent, secrets):
             print_line(line, error_console)
-
-
-def _path(server: ServerSession, agent: str) -> str:
-    return f"/v0/agents/{server.find_agent(agent)['agentId']}/skills"
 
 
 def _apply_update(server: ServerSession, row: Mapping[str, Any], acknowledge: bool) -> bool:

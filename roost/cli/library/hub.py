@@ -55,9 +55,8 @@ def search(
     """List published skills: of this server, and of the other servers that it is set to search."""
     query = {"q": " ".join(words or ()) or None, "category": category, "sort": sort}
     found = _fetch_skills(load_session(data), drop_none(query) | ({"featured": "true"} if featured else {}), limit)
-    if output is OutputFormat.TABLE:
-        found = [{**skill, "slug": _reference(skill), "verdict": verdict_level(skill)} for skill in found]
-    print_rows(found, _COLUMNS, output)
+    rows = [{**skill, "slug": _reference(skill), "verdict": verdict_level(skill)} for skill in found]
+    print_rows(rows, _COLUMNS, output, found)
 
 
 @commands.command()

@@ -116,9 +116,8 @@ def publish(
     body["acknowledgement"] = acknowledge
     path = f"/v0/skills/{find_skill(server, skill)['skillId']}/publish"
     published = server.call("POST", path, drop_none(body))["skill"]
-    if output is OutputFormat.TABLE:
-        published = {**published, "verdict": verdict_level(published)}
-    print_record(published, output, _PUBLISHED_FIELDS)
+    shown = {**published, "verdict": verdict_level(published)}
+    print_record(shown, output, _PUBLISHED_FIELDS, published)
 
 
 @commands.command()
@@ -155,6 +154,4 @@ def _print_skill(skill: Mapping[str, Any], output: OutputFormat) -> None:
 
 def _print_versions(skills: Sequence[Mapping[str, Any]], columns: Sequence[str], output: OutputFormat) -> None:
     """Print versions; the cell of a verdict is its level."""
-    is_table = output is OutputFormat.TABLE
-    rows = [{**skill, "verdict": verdict_level(skill)} for skill in skills] if is_table else skills
-    print_rows(rows, columns, output)
+    print_rows([{**skill, "verdict": verdict_level(skill)} for skill in skills], columns, output, skills)

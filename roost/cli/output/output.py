@@ -159,10 +159,15 @@ def print_message(message: Any, form: OutputFormat) -> None:
     sys.stdout.flush()
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat) -> None:
-    """Print records as a table of the given columns, or all fields as a document."""
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat, document: Any = None
+) -> None:
+    """Print records as a table of the given columns, or all fields as a document.
+
+    document: printed in place of the records, where a table shows them in other words than the API.
+    """
     if form is not OutputFormat.TABLE:
-        print_document(list(rows), form)
+        print_document(list(rows) if document is None else document, form)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -174,10 +179,15 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
     console.print(table)
 
 
-def print_record(record: Mapping[str, Any], form: OutputFormat, fields: Sequence[str] | None = None) -> None:
-    """Print one line per field that is not empty, by default of all fields, or all fields as a document."""
+def print_record(
+    record: Mapping[str, Any], form: OutputFormat, fields: Sequence[str] | None = None, document: Any = None
+) -> None:
+    """Print one line per field that is not empty, by default of all fields, or all fields as a document.
+
+    document: printed in place of the record, as by `print_rows`.
+    """
     if form is not OutputFormat.TABLE:
-        print_document(record, form)
+        print_document(record if document is None else document, form)
         return
     lines = {name: text for name in fields or record if (text := _format_cell(record.get(name)))}
     width = max(map(len, lines), default=0)

@@ -21,10 +21,8 @@ def list_contexts(output: Output = OutputFormat.TABLE) -> None:
     file = read_contexts()
     current = current_context(file) or LOCAL
     rows = [{"name": LOCAL, "url": None}, *({"name": name, "url": one.url} for name, one in file.contexts.items())]
-    if output is OutputFormat.TABLE:
-        print_rows([{**row, "current": "yes" if row["name"] == current else ""} for row in rows], _COLUMNS, output)
-    else:
-        print_rows([{**row, "current": row["name"] == current} for row in rows], _COLUMNS, output)
+    shown = [{**row, "current": "yes" if row["name"] == current else ""} for row in rows]
+    print_rows(shown, _COLUMNS, output, [{**row, "current": row["name"] == current} for row in rows])
 
 
 @commands.command()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client.session import Data, drop_none, load_session
+from roost.cli.client.session import Data, drop_none, load_storage
 from roost.cli.storage.file_lookup import (
     FileName,
     KeyValues,
@@ -23,7 +23,7 @@ _HOUR_SECONDS = 3600
 
 def create_link(file: FileName, expires: _Seconds = _HOUR_SECONDS, public: Public = False, data: Data = None) -> None:
     """Print a URL of a file's content. That of a private file works for a time, for everyone who has it."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     url = content_url(server, find_file(server, file, public)["cid"], public)
     sys.stdout.write(f"{url if public else sign_download(server, url, expires)}\n")
 
@@ -50,5 +50,5 @@ def create_upload_link(
         "allow_mime_types": mime_type or None,
         "expires": expires,
     }
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     sys.stdout.write(f"{server.call('POST', '/v3/files/sign', drop_none(body))['data']}\n")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from roost.cli.client.session import Data, load_session
+from roost.cli.client.session import Data, load_storage
 from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.output.output import (
     ExitCode,
@@ -74,7 +74,7 @@ def list_files(
     """List your files, newest first."""
     query = {"name": name, "group": group, "cid": cid}
     print_rows(
-        fetch_records(load_session(data).storage_session(), f"files/{network_name(public)}", "files", query, limit),
+        fetch_records(load_storage(data), f"files/{network_name(public)}", "files", query, limit),
         _COLUMNS,
         output,
     )
@@ -83,7 +83,7 @@ def list_files(
 @commands.command()
 def show(file: FileName, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one file."""
-    print_record(find_file(load_session(data).storage_session(), file, public), output)
+    print_record(find_file(load_storage(data), file, public), output)
 
 
 @commands.command()
@@ -106,7 +106,7 @@ def upload(
     }
     files = find_files(path)
     form = MultipartForm(form_fields(fields | {"keyvalues": parse_keyvalues(keyvalue or [])}), files)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
         answer = server.send("/v3/files", count_bytes(form, advance), form.headers)
     print_record(answer["data"], output)
@@ -125,7 +125,7 @@ def update(
     body = {"name": name, "keyvalues": parse_keyvalues(keyvalue or []) or None}
     if not any(body.values()):
         exit_with_error("Nothing to change: give --name or --keyvalue.", ExitCode.USAGE)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_file(server, file, public)
     given = {key: value for key, value in body.items() if value}
     print_record(server.call("PUT", f"/v3/files/{network_name(public)}/{found['id']}", given)["data"], output)
@@ -139,7 +139,7 @@ def delete(
     data: Data = None,
 ) -> None:
     """Delete a file."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_file(server, file, public)
     confirm_change(f"Delete {found['name'] or found['cid']} ({found['cid']})?", yes)
     server.call("DELETE", f"/v3/files/{network_name(public)}/{found['id']}")
@@ -154,7 +154,7 @@ def get(
     data: Data = None,
 ) -> None:
     """Download a file's content through one of your gateways. A folder comes as a tar archive."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_file(server, file, public)
     is_folder = found["mime_type"] == "directory"
     target = to or Path(_local_name(found, ".tar" if is_folder else ""))
@@ -188,13 +188,13 @@ def cid(path: _Path, profile: _Profile = V1.name, output: Output = OutputFormat.
 @commands.command()
 def usage(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show stored bytes and the limits: `max_size` of an upload, `max_files` of a folder."""
-    print_record(load_session(data).storage_session().call("GET", "/v3/files/limits")["data"], output)
+    print_record(load_storage(data).call("GET", "/v3/files/limits")["data"], output)
 
 
 @commands.command("totals")
 def show_totals(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show the number of files and their bytes on each network."""
-    totals = load_session(data).storage_session().call("GET", "/v3/files/totals")["data"]
+    totals = load_storage(data).call("GET", "/v3/files/totals")["data"]
     rows = [{"network": network, **total} for network, total in totals.items()]
     print_rows(rows, ("network", "files", "bytes"), output)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from roost.cli.agents.domains import DomainName
-from roost.cli.client.session import Data, ServerSession, drop_none, load_session
+from roost.cli.client.session import Data, ServerSession, drop_none, load_storage
 from roost.cli.output.output import (
     ExitCode,
     Output,
@@ -28,7 +28,7 @@ _COLUMNS = ("domain", "cid", "domain_validation_status", "ssl_validation_status"
 @commands.command("list")
 def list_domains(gateway: GatewayName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the domains, with what each lacks."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_rows(server.call("GET", _path(server, gateway))["data"], _COLUMNS, output)
 
 
@@ -37,7 +37,7 @@ def add_domain(
     gateway: GatewayName, domain: DomainName, cid: _Cid = None, data: Data = None, output: Output = OutputFormat.TABLE
 ) -> None:
     """Register a domain, which is verified first."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     body = drop_none({"domain": domain, "cid": cid})
     _print(server.call("POST", _path(server, gateway), body)["data"], gateway, output)
 
@@ -47,7 +47,7 @@ def update_domain(
     gateway: GatewayName, domain: DomainName, cid: _Cid = None, data: Data = None, output: Output = OutputFormat.TABLE
 ) -> None:
     """Serve another CID at the root, or without --cid all that the gateway serves."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     _print(server.call("PUT", _find_path(server, gateway, domain), {"cid": cid})["data"], gateway, output)
 
 
@@ -56,14 +56,14 @@ def verify_domain(
     gateway: GatewayName, domain: DomainName, data: Data = None, output: Output = OutputFormat.TABLE
 ) -> None:
     """Look for the TXT record, and then for the certificate."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     _print(server.call("POST", f"{_find_path(server, gateway, domain)}/verify")["data"], gateway, output)
 
 
 @commands.command("remove")
 def remove_domain(gateway: GatewayName, domain: DomainName, yes: Yes = False, data: Data = None) -> None:
     """Remove a domain; links through it stop working."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     path = _find_path(server, gateway, domain)
     confirm_change(f"All links through the domain {domain} stop working. Remove it from {gateway}?", yes)
     server.call("DELETE", path)

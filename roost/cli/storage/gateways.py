@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client.session import Data, ServerSession, load_session, path_segment
+from roost.cli.client.session import Data, ServerSession, load_storage, path_segment
 from roost.cli.output.output import (
     ExitCode,
     Output,
@@ -34,7 +34,7 @@ _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 @commands.command("list")
 def list_gateways(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List your gateways. A new tenant has one."""
-    print_rows(fetch_gateways(load_session(data).storage_session()), _COLUMNS, output)
+    print_rows(fetch_gateways(load_storage(data)), _COLUMNS, output)
 
 
 @commands.command()
@@ -44,13 +44,13 @@ def create(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Create a gateway."""
-    _print_gateway(load_session(data).storage_session().call("POST", "/v3/gateways", {"domain": name})["data"], output)
+    _print_gateway(load_storage(data).call("POST", "/v3/gateways", {"domain": name})["data"], output)
 
 
 @commands.command()
 def show(gateway: GatewayName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one gateway with its access controls and plugins."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_gateway(server, gateway)
     plugins = server.call("GET", f"/v3/gateways/plugins/{found['id']}")["data"]
     _print_gateway({**found, "plugins": [plugin["plugin_id"] for plugin in plugins]}, output)
@@ -63,7 +63,7 @@ def delete(
     data: Data = None,
 ) -> None:
     """Delete a gateway. Its name cannot be used again."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_gateway(server, gateway)
     confirm_change(f"Delete {found['domain']}? Its name cannot be used again.", yes)
     server.call("DELETE", f"/v3/gateways/{found['id']}")
@@ -83,7 +83,7 @@ def allow(
     """Restrict who can use a gateway. Without restrictions it serves your own public files to everyone."""
     if [ip is not None, host is not None, token].count(True) != 1:
         exit_with_error("Give exactly one of --ip, --host and --token.", ExitCode.USAGE)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     kind, body = ("ips", {"ip": ip}) if ip else ("hosts", {"host": host}) if host else ("access_tokens", None)
     found = find_gateway(server, gateway)
     if found["restrict"] and not yes:
@@ -100,7 +100,7 @@ def refuse(
     data: Data = None,
 ) -> None:
     """Remove an access control that `allow` added."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_gateway(server, gateway)
     for kind, policy in _POLICIES.items():
         for entry in found["settings"]["restriction_policies"][policy]:
@@ -120,13 +120,13 @@ def check(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Check whether a gateway's name is taken, by anyone."""
-    print_record(load_session(data).storage_session().call("GET", f"/v3/gateways/exists/{name}")["data"], output)
+    print_record(load_storage(data).call("GET", f"/v3/gateways/exists/{name}")["data"], output)
 
 
 @commands.command("plugins")
 def list_plugins(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the plugins that gateways can have, and the gateways that have each."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     domains = {row["id"]: row["domain"] for row in fetch_gateways(server)}
     installed = server.call("GET", "/v3/gateways/plugins")["data"]
     plugins = server.call("GET", "/v3/gateways/plugins/marketplace")["data"]
@@ -140,7 +140,7 @@ def list_plugins(data: Data = None, output: Output = OutputFormat.TABLE) -> None
 @commands.command()
 def install(gateway: GatewayName, plugin: _Plugin, data: Data = None) -> None:
     """Install a plugin on a gateway."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     server.call("POST", f"/v3/gateways/plugins/{find_gateway(server, gateway)['id']}", {"plugin_id": plugin})
     print_line("Installed.")
 
@@ -148,7 +148,7 @@ def install(gateway: GatewayName, plugin: _Plugin, data: Data = None) -> None:
 @commands.command()
 def uninstall(gateway: GatewayName, plugin: _Plugin, data: Data = None) -> None:
     """Uninstall a plugin from a gateway."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     server.call("DELETE", f"/v3/gateways/plugins/{find_gateway(server, gateway)['id']}/plugin/{plugin}")
     print_line("Uninstalled.")
 
@@ -173,7 +173,7 @@ def analytics(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show the number of requests to a gateway and the bytes that it sent."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     today = clock.utc_now().date()
     query = {"by": by.value, "start_date": today - timedelta(days=days - 1), "end_date": today, "limit": 1000}
     path = f"/v3/analytics/gateways/{'time_series' if by in _PERIODS else 'top'}"
@@ -206,10 +206,7 @@ _POLICIES = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "host
 
 
 def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
-    if output is not OutputFormat.TABLE:
-        print_record(record, output)
-        return
     policies = record["settings"]["restriction_policies"]
     allowed = {kind: [entry["value"] for entry in policies[policy]] for kind, policy in _POLICIES.items()}
     plain = {name: value for name, value in record.items() if name != "settings"}
-    print_record(plain | {name: values or None for name, values in allowed.items()}, output)
+    print_record(plain | {name: values or None for name, values in allowed.items()}, output, document=record)

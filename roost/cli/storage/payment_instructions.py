@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.client.session import Data, drop_none, load_session, path_segment
+from roost.cli.client.session import Data, drop_none, load_storage, path_segment
 from roost.cli.output.output import (
     ExitCode,
     Output,
@@ -51,9 +51,9 @@ def list_instructions(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List your payment instructions."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = fetch_records(server, _ROOT, "payment_instructions", {"name": name, "cid": cid}, limit)
-    print_rows(found if output is not OutputFormat.TABLE else [_format_prices(one) for one in found], _COLUMNS, output)
+    print_rows([_format_prices(one) for one in found], _COLUMNS, output, found)
 
 
 @commands.command()
@@ -73,14 +73,14 @@ def create(
     if wanted is None:
         exit_with_error("Give `--pay-to` and `--amount`, or `--requirements`.", ExitCode.USAGE)
     body = drop_none({"name": name, "payment_requirements": wanted, "description": description})
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     _print_instruction(server.call("POST", f"/v3/{_ROOT}", body)["data"], output)
 
 
 @commands.command()
 def show(instruction: _Instruction, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one payment instruction; `cids` lists what it is attached to."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     _print_instruction(server.call("GET", f"/v3/{_ROOT}/{instruction}")["data"], output)
 
 
@@ -101,7 +101,7 @@ def update(
     """Change the given fields of a payment instruction; new requirements replace all present ones."""
     wanted = _read_requirements(pay_to, amount, network, asset, requirements)
     body = drop_none({"name": name, "payment_requirements": wanted, "description": description})
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     cids_path = f"{_ROOT}/{instruction}/cids"
     if wanted is not None and not yes and (sold := fetch_records(server, cids_path, "cids", {}, None)):
         confirm_change(f"Readers of {count_nouns(len(sold), 'file')} then pay by these terms. Change them?", yes)
@@ -112,7 +112,7 @@ def update(
 def delete(instruction: _Instruction, yes: Yes = False, data: Data = None) -> None:
     """Delete a payment instruction that is attached to no CID."""
     confirm_change(f"Delete the payment instruction {instruction}?", yes)
-    load_session(data).storage_session().call("DELETE", f"/v3/{_ROOT}/{instruction}")
+    load_storage(data).call("DELETE", f"/v3/{_ROOT}/{instruction}")
     print_line("Deleted.")
 
 
@@ -121,7 +121,7 @@ def cids(
     instruction: _Instruction, limit: _Limit = 100, data: Data = None, output: Output = OutputFormat.TABLE
 ) -> None:
     """List the CIDs that a payment instruction is attached to."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found: Sequence[Any] = fetch_records(server, f"{_ROOT}/{instruction}/cids", "cids", {}, limit)
     print_rows([{"cid": cid} for cid in found], ("cid",), output)
 
@@ -130,7 +130,7 @@ def cids(
 def attach(instruction: _Instruction, cids: _Cids, yes: Yes = False, data: Data = None) -> None:
     """Attach a payment instruction to private files, by CID."""
     confirm_change(f"Everyone who pays can then read {count_nouns(len(cids), 'private file')}. Sell?", yes)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     for cid in cids:
         server.call("PUT", f"/v3/{_ROOT}/{instruction}/cids/{cid}")
     print_line(f"Attached to {len(cids)}.")
@@ -140,7 +140,7 @@ def attach(instruction: _Instruction, cids: _Cids, yes: Yes = False, data: Data 
 def detach(instruction: _Instruction, cids: _Cids, yes: Yes = False, data: Data = None) -> None:
     """Detach a payment instruction from private files, by CID."""
     confirm_change(f"No one can then buy {count_nouns(len(cids), 'file')} with {instruction}. Detach it?", yes)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     for cid in cids:
         server.call("DELETE", f"/v3/{_ROOT}/{instruction}/cids/{cid}")
     print_line(f"Detached from {len(cids)}.")
@@ -182,10 +182,8 @@ def _find_usdc(network: str) -> str:
 
 def _print_instruction(record: Mapping[str, Any], output: OutputFormat) -> None:
     """Print a record, its requirements in words unless the output is JSON."""
-    if output is OutputFormat.TABLE:
-        requirements = record["payment_requirements"]
-        record = {**record, "payment_requirements": [_describe_requirement(one) for one in requirements]}
-    print_record(record, output)
+    requirements = [_describe_requirement(one) for one in record["payment_requirements"]]
+    print_record({**record, "payment_requirements": requirements}, output, document=record)
 
 
 def _describe_requirement(requirement: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client.session import Data, load_session
+from roost.cli.client.session import Data, load_storage
 from roost.cli.output.output import Output, OutputFormat, print_rows
 from roost.cli.storage import payment_instructions
 from roost.cli.storage.file_lookup import fetch_records
@@ -27,7 +27,7 @@ def list_payments(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List payments, newest first. Amounts are in the smallest units of the asset."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     query = {"instruction": instruction, "cid": cid, "state": state}
     print_rows(fetch_records(server, "x402/payments", "payments", query, limit), _COLUMNS, output)
 
@@ -35,5 +35,5 @@ def list_payments(
 @commands.command("totals")
 def sum_payments(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Sum the settled payments by payment instruction and asset."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_rows(server.call("GET", "/v3/x402/payments/totals")["data"]["totals"], _TOTALS, output)

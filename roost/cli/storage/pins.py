@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client.session import Data, drop_none, load_session, path_segment
+from roost.cli.client.session import Data, drop_none, load_storage, path_segment
 from roost.cli.output.output import Output, OutputFormat, print_line, print_record, print_rows
 from roost.cli.storage.file_lookup import KeyValues, fetch_records
 from roost.cli.storage.upload_form import parse_keyvalues
@@ -35,7 +35,7 @@ def add(
         "keyvalues": parse_keyvalues(keyvalue or []) or None,
         "host_nodes": host or None,
     }
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_record(server.call("POST", f"/v3/{_PATH}", drop_none(body))["data"], output)
 
 
@@ -48,7 +48,7 @@ def list_pins(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List waiting and failed pins, newest first. Those that succeeded are files: `roost files list --public`."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_rows(fetch_records(server, _PATH, "jobs", {"cid": cid, "status": status}, limit), _COLUMNS, output)
 
 
@@ -58,5 +58,5 @@ def remove(
     data: Data = None,
 ) -> None:
     """Remove a pin from the queue."""
-    load_session(data).storage_session().call("DELETE", f"/v3/{_PATH}/{pin}")
+    load_storage(data).call("DELETE", f"/v3/{_PATH}/{pin}")
     print_line("Removed.")

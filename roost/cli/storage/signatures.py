@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client.session import Data, load_session, path_segment
+from roost.cli.client.session import Data, load_storage, path_segment
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record
 from roost.cli.storage.file_lookup import Public, network_name
 
@@ -23,14 +23,14 @@ def add(
 ) -> None:
     """Verify a signature and add it to a CID."""
     body = {"signature": signature, "address": address}
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_record(server.call("POST", f"/v3/files/{network_name(public)}/signature/{cid}", body)["data"], output)
 
 
 @commands.command()
 def show(cid: _Cid, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show the signature of a CID."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_record(server.call("GET", f"/v3/files/{network_name(public)}/signature/{cid}")["data"], output)
 
 
@@ -38,5 +38,5 @@ def show(cid: _Cid, public: Public = False, data: Data = None, output: Output = 
 def delete(cid: _Cid, yes: Yes = False, public: Public = False, data: Data = None) -> None:
     """Delete the signature of a CID."""
     confirm_change(f"Delete the signature of {cid}?", yes)
-    load_session(data).storage_session().call("DELETE", f"/v3/files/{network_name(public)}/signature/{cid}")
+    load_storage(data).call("DELETE", f"/v3/files/{network_name(public)}/signature/{cid}")
     print_line("Deleted.")

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import typer
 
-from roost.cli.client.session import Data, load_session, path_segment
+from roost.cli.client.session import Data, load_storage, path_segment
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record, print_rows
 from roost.cli.storage.file_lookup import Public, network_name
 
@@ -26,7 +26,7 @@ def set_swap(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Serve another CID in place of this one."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_record(server.call("PUT", _path(cid, public), {"swap_cid": target})["data"], output)
 
 
@@ -39,7 +39,7 @@ def show(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List the swaps of a CID, newest first; without `mapped_cid` the swap ended."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     query = f"?domain={quote(gateway, safe='')}" if gateway else ""
     print_rows(server.call("GET", _path(cid, public) + query)["data"], _COLUMNS, output)
 
@@ -48,7 +48,7 @@ def show(
 def delete(cid: _Cid, yes: Yes = False, public: Public = False, data: Data = None) -> None:
     """Serve the CID itself again."""
     confirm_change(f"End the swap of {cid}?", yes)
-    load_session(data).storage_session().call("DELETE", _path(cid, public))
+    load_storage(data).call("DELETE", _path(cid, public))
     print_line("Deleted.")
 
 
