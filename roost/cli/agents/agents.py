@@ -32,7 +32,7 @@ from roost.cli.output.output import (
     secret_commands,
 )
 
-commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
+commands = typer.Typer()
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt", "lastUsed")
 _PROFILE = ("engine", "description", "vibe", "emoji", "model")
 _UPDATE_TIMEOUT_SECONDS = 180.0  # another model restarts the gateway

@@ -28,9 +28,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(
-    help="Manage an agent's chat channels: telegram, slack, discord, whatsapp.", no_args_is_help=True
-)
+commands = typer.Typer()
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="telegram, slack, discord or whatsapp.")]
 TokenFile = Annotated[Path | None, typer.Option(help="File with the token; `-` reads a line of standard input.")]
 _ANYONE, _SHOWN = "anyone", 10

@@ -9,7 +9,7 @@ from roost.cli.arguments import AgentName
 from roost.cli.client.session import Data, load_session
 from roost.cli.output.output import Output, OutputFormat, print_line, print_rows
 
-commands = typer.Typer(help="Read the conversations of an agent in the dashboard.", no_args_is_help=True)
+commands = typer.Typer()
 
 
 @commands.command("list")

@@ -18,7 +18,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(help="Manage the devices that are paired with an agent.", no_args_is_help=True)
+commands = typer.Typer()
 _COLUMNS = ("status", "requestId", "deviceId", "displayName", "platform", "clientId", "role", "remoteIp")
 
 

@@ -22,7 +22,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(help="Give an agent names of its own.", no_args_is_help=True)
+commands = typer.Typer()
 DomainName = Annotated[
     str,
     typer.Argument(

@@ -20,7 +20,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(help="Manage the models that agents use.", no_args_is_help=True)
+commands = typer.Typer()
 _RESTART_TIMEOUT_SECONDS = 300.0
 
 

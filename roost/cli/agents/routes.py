@@ -19,7 +19,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(help="Lead paths of an agent's address to its own programs.", no_args_is_help=True)
+commands = typer.Typer()
 _OPEN = "open"
 _COLUMNS = ("pathPrefix", "port", "protected", "url")
 

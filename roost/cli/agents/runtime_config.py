@@ -18,7 +18,7 @@ from roost.cli.output.output import (
     write_output,
 )
 
-commands = typer.Typer(help="Manage the configuration of an agent's engine.", no_args_is_help=True)
+commands = typer.Typer()
 _FILE = "File in the engine's own format; `-` is standard input."
 
 

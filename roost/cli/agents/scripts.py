@@ -6,7 +6,7 @@ from roost.cli.arguments import AgentName
 from roost.cli.client.session import Data, load_session
 from roost.cli.output.output import Output, OutputFormat, print_line, print_rows
 
-commands = typer.Typer(help="Show and rerun the build and start scripts of an agent's manifest.", no_args_is_help=True)
+commands = typer.Typer()
 _COLUMNS = ("script", "state", "exitCode", "startedAt", "finishedAt", "reason")
 
 

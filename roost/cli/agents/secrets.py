@@ -31,7 +31,7 @@ from roost.cli.output.output import (
 )
 from roost.cli.server.data_folder import load_data_folder
 
-commands = typer.Typer(help="Manage secrets and variables of agents.", no_args_is_help=True)
+commands = typer.Typer()
 _Secret = Annotated[
     str, typer.Argument(metavar="SECRET", help="The secret's id or name.", autocompletion=complete_secrets)
 ]

@@ -21,10 +21,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(
-    help="Save an agent's workspace, and bring it back: `roost snapshots reset AGENT` undoes what happened last.",
-    no_args_is_help=True,
-)
+commands = typer.Typer()
 _COLUMNS = ("snapshotCid", "createdAt", "trigger", "label", "files", "size", "changeSummary")
 _SNAPSHOT_HELP = "The CID of a snapshot, its first letters, or its label."
 _TIMEOUT_SECONDS = 660.0

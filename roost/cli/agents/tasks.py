@@ -19,7 +19,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(help="Manage scheduled tasks of agents.", no_args_is_help=True)
+commands = typer.Typer()
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id or name.")]
 Description = Annotated[str | None, typer.Option(help="Purpose of the task.")]
 Model = Annotated[str | None, typer.Option(help="Model that runs this task.")]

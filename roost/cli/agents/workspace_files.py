@@ -11,7 +11,7 @@ from roost.cli.client.message_stream import print_messages, receive_server_event
 from roost.cli.client.session import Data, ServerSession, load_session
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
 
-commands = typer.Typer(help="Manage the files of an agent's workspace; `roost cp` copies them.", no_args_is_help=True)
+commands = typer.Typer()
 _Path = Annotated[str, typer.Argument(metavar="PATH", help="Path in the workspace.")]
 _Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="With all below a folder.")]
 _COLUMNS = ("path", "kind", "size", "modifiedAt")

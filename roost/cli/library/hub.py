@@ -22,7 +22,7 @@ from roost.cli.output.output import (
 )
 from roost.core.sanitize import sanitize_lines
 
-commands = typer.Typer(help="Find published skills and install them into your library.", no_args_is_help=True)
+commands = typer.Typer()
 _Slug = Annotated[str, typer.Argument(metavar="SLUG", help="`@owner/name`, a name, or an id of `roost hub search`.")]
 _Version = Annotated[str | None, typer.Option(help="Number or CID of a version (default: the newest).")]
 _COLUMNS = ("slug", "version", "verdict", "bundled", "category", "installCount", "description")

@@ -32,9 +32,7 @@ from roost.cli.output.output import (
 )
 from roost.cli.storage.upload_form import MultipartForm, form_fields
 
-commands = typer.Typer(
-    help="Manage skills: check them, keep them in your library, give them to agents.", no_args_is_help=True
-)
+commands = typer.Typer()
 _COLUMNS = ("name", "slug", "version", "verdict", "createdAt", "skillId")
 _VERSION_COLUMNS = ("version", "verdict", "files", "size", "createdAt", "skillCid")
 _FIELDS = ("name", "slug", "version", "description", "skillCid", "skillId", "files", "size", "createdAt")

@@ -25,9 +25,7 @@ from roost.core.sanitize import sanitize_lines
 if TYPE_CHECKING:
     from roost.agents.library.templates.model import InspectedTemplate
 
-commands = typer.Typer(
-    help="Manage templates, from which agents are made: `roost agents create --template SLUG`.", no_args_is_help=True
-)
+commands = typer.Typer()
 _Slug = Annotated[
     str,
     typer.Argument(metavar="SLUG", help="The template's slug.", parser=path_segment, autocompletion=complete_templates),

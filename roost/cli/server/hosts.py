@@ -15,7 +15,7 @@ from roost.core import clock
 if TYPE_CHECKING:
     from roost.core.db import Database
 
-commands = typer.Typer(help="Manage the servers that share a database.", no_args_is_help=True)
+commands = typer.Typer()
 
 
 @commands.command("list")

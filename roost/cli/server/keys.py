@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from roost.core.db import Database
     from roost.settings import Settings
 
-commands = typer.Typer(help="Manage API keys, the JWTs of a tenant.", no_args_is_help=True)
+commands = typer.Typer()
 Tenant = Annotated[str | None, typer.Option(help=f"The tenant's name (default: {DEFAULT_TENANT}).")]
 _COLUMNS = ("id", "name", "scopes", "expiresAt", "revoked")
 _PATH = "/v3/pinata/keys"

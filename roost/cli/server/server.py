@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from roost.agents.lifecycle.system.model import CheckResult
     from roost.settings import Settings
 
-api_commands = typer.Typer(help="Look at the HTTP API.", no_args_is_help=True)
+api_commands = typer.Typer()
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
 
 

@@ -5,7 +5,7 @@ import typer
 from roost.cli.client.session import Data, load_session
 from roost.cli.output.output import Output, OutputFormat, print_record, print_rows
 
-commands = typer.Typer(help="Look at the server as its operator, from anywhere.", no_args_is_help=True)
+commands = typer.Typer()
 _ENGINE_COLUMNS = ("engine", "latestVersion", "installedVersions", "availableVersions", "outdatedAgents")
 
 

@@ -3,6 +3,7 @@
 Uploads and downloads are streamed, so memory use does not depend on the size of a file.
 """
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from roost.cli.client.session import Data, load_storage
+from roost.cli.client.session import Data, drop_none, load_storage
 from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.output.output import (
     ExitCode,
@@ -24,7 +25,6 @@ from roost.cli.output.output import (
     print_rows,
 )
 from roost.cli.storage import local_cid
-from roost.cli.storage.file_links import create_link, create_upload_link
 from roost.cli.storage.file_lookup import (
     PAGE_SIZE,
     FileName,
@@ -39,6 +39,42 @@ from roost.cli.storage.file_lookup import (
 from roost.cli.storage.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
 from roost.storage.content.unixfs.profile import PROFILES, V1, get_profile
 
+_Seconds = Annotated[int, typer.Option("--expires", min=1, help="Seconds that the link works.")]
+_HOUR_SECONDS = 3600
+
+
+def create_link(file: FileName, expires: _Seconds = _HOUR_SECONDS, public: Public = False, data: Data = None) -> None:
+    """Print a URL of a file's content. That of a private file works for a time, for everyone who has it."""
+    server = load_storage(data)
+    url = content_url(server, find_file(server, file, public)["cid"], public)
+    sys.stdout.write(f"{url if public else sign_download(server, url, expires)}\n")
+
+
+def create_upload_link(
+    name: Annotated[str | None, typer.Option(help="Name of the file.")] = None,
+    group: Annotated[str | None, typer.Option(help="Id of the group to add it to.")] = None,
+    keyvalue: KeyValues = None,
+    max_size: Annotated[int | None, typer.Option(min=1, help="Largest size of the file, in bytes.")] = None,
+    mime_type: Annotated[
+        list[str] | None, typer.Option(help="Only this type, like `image/*`; can be repeated.")
+    ] = None,
+    expires: _Seconds = _HOUR_SECONDS,
+    public: Public = False,
+    data: Data = None,
+) -> None:
+    """Print a URL to which one file can be uploaded without a key: `curl -F file=@PATH URL`."""
+    body = {
+        "network": network_name(public),
+        "filename": name,
+        "group_id": group,
+        "keyvalues": parse_keyvalues(keyvalue or []) or None,
+        "max_file_size": max_size,
+        "allow_mime_types": mime_type or None,
+        "expires": expires,
+    }
+    server = load_storage(data)
+    sys.stdout.write(f"{server.call('POST', '/v3/files/sign', drop_none(body))['data']}\n")
+
 
 def _existing_path(path: str) -> Path:
     """Parse an argument; an empty one, perhaps from an unset variable, does not mean the current folder."""
@@ -49,7 +85,7 @@ def _existing_path(path: str) -> Path:
     return Path(path)
 
 
-commands = typer.Typer(help="Manage files and folders, each with its CID.", no_args_is_help=True)
+commands = typer.Typer()
 commands.command("link")(create_link)
 commands.command("upload-link")(create_upload_link)
 _Name = Annotated[str | None, typer.Option(help="Name of the file.")]

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from roost.cli.client.session import Data, ServerSession, load_storage, path_segment
+from roost.cli.agents.domains import DomainName
+from roost.cli.client.session import Data, ServerSession, drop_none, load_storage, path_segment
 from roost.cli.output.output import (
     ExitCode,
     Output,
@@ -17,16 +18,17 @@ from roost.cli.output.output import (
     confirm_change,
     count_nouns,
     exit_with_error,
+    print_document,
     print_line,
     print_record,
     print_rows,
 )
-from roost.cli.storage import gateway_domains
-from roost.cli.storage.gateway_lookup import GatewayName, fetch_gateways, find_gateway
+from roost.cli.storage.file_lookup import GatewayName, fetch_gateways, find_gateway
 from roost.core import clock
 
-commands = typer.Typer(help="Manage storage gateways, the addresses that serve files.", no_args_is_help=True)
-commands.add_typer(gateway_domains.commands, name="domains")
+commands = typer.Typer()
+domain_commands = typer.Typer(help="Give a storage gateway domains of your own.", no_args_is_help=True)
+commands.add_typer(domain_commands, name="domains")
 _Plugin = Annotated[int, typer.Argument(metavar="PLUGIN", help="1 shows wallet signatures, 2 applies swaps.")]
 _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
 
@@ -210,3 +212,85 @@ def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
     allowed = {kind: [entry["value"] for entry in policies[policy]] for kind, policy in _POLICIES.items()}
     plain = {name: value for name, value in record.items() if name != "settings"}
     print_record(plain | {name: values or None for name, values in allowed.items()}, output, document=record)
+
+
+_DomainCid = Annotated[str | None, typer.Option(help="Content that the domain serves at its root.")]
+_DOMAIN_COLUMNS = ("domain", "cid", "domain_validation_status", "ssl_validation_status", "reason")
+
+
+@domain_commands.command("list")
+def list_domains(gateway: GatewayName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the domains, with what each lacks."""
+    server = load_storage(data)
+    print_rows(server.call("GET", _domains_path(server, gateway))["data"], _DOMAIN_COLUMNS, output)
+
+
+@domain_commands.command("add")
+def add_domain(
+    gateway: GatewayName,
+    domain: DomainName,
+    cid: _DomainCid = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Register a domain, which is verified first."""
+    server = load_storage(data)
+    body = drop_none({"domain": domain, "cid": cid})
+    _print_domain(server.call("POST", _domains_path(server, gateway), body)["data"], gateway, output)
+
+
+@domain_commands.command("update")
+def update_domain(
+    gateway: GatewayName,
+    domain: DomainName,
+    cid: _DomainCid = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Serve another CID at the root, or without --cid all that the gateway serves."""
+    server = load_storage(data)
+    _print_domain(server.call("PUT", _domain_path(server, gateway, domain), {"cid": cid})["data"], gateway, output)
+
+
+@domain_commands.command("verify")
+def verify_domain(
+    gateway: GatewayName, domain: DomainName, data: Data = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Look for the TXT record, and then for the certificate."""
+    server = load_storage(data)
+    _print_domain(server.call("POST", f"{_domain_path(server, gateway, domain)}/verify")["data"], gateway, output)
+
+
+@domain_commands.command("remove")
+def remove_domain(gateway: GatewayName, domain: DomainName, yes: Yes = False, data: Data = None) -> None:
+    """Remove a domain; links through it stop working."""
+    server = load_storage(data)
+    path = _domain_path(server, gateway, domain)
+    confirm_change(f"All links through the domain {domain} stop working. Remove it from {gateway}?", yes)
+    server.call("DELETE", path)
+    print_line("Removed.")
+
+
+def _print_domain(domain: Mapping[str, Any], gateway: str, output: OutputFormat) -> None:
+    if output is not OutputFormat.TABLE:
+        print_document(domain, output)
+        return
+    states = f"ownership {domain['domain_validation_status']}, certificate {domain['ssl_validation_status']}"
+    print_line(f"{domain['url']}: {states}")
+    if domain["reason"]:
+        print_line(domain["reason"])
+        print_line(f"Then run `roost gateways domains verify {gateway} {domain['domain']}`.")
+
+
+def _domain_path(server: ServerSession, gateway: str, domain: str) -> str:
+    """Return the path of the gateway's domain with this name or id."""
+    path, name = _domains_path(server, gateway), domain.lower().rstrip(".")
+    domains = server.call("GET", path)["data"]
+    found = next((one for one in domains if name in (one["domain"], one["custom_domain_id"])), None)
+    if found is None:
+        exit_with_error(f"{gateway} has no domain {domain!r}.", ExitCode.NOT_FOUND)
+    return f"{path}/{found['custom_domain_id']}"
+
+
+def _domains_path(server: ServerSession, gateway: str) -> str:
+    return f"/v3/gateways/{find_gateway(server, gateway)['id']}/custom_domain"

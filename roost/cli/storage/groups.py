@@ -18,7 +18,7 @@ from roost.cli.output.output import (
 )
 from roost.cli.storage.file_lookup import Public, fetch_records, network_name
 
-commands = typer.Typer(help="Manage groups of files.", no_args_is_help=True)
+commands = typer.Typer()
 _Group = Annotated[
     str, typer.Argument(metavar="GROUP", help="The group's id.", parser=path_segment, autocompletion=complete_groups)
 ]

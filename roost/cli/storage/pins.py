@@ -9,7 +9,7 @@ from roost.cli.output.output import Output, OutputFormat, print_line, print_reco
 from roost.cli.storage.file_lookup import KeyValues, fetch_records
 from roost.cli.storage.upload_form import parse_keyvalues
 
-commands = typer.Typer(help="Fetch files from the public IPFS network by their CID.", no_args_is_help=True)
+commands = typer.Typer()
 _PATH = "files/public/pin_by_cid"
 _COLUMNS = ("id", "cid", "name", "status", "group_id", "date_queued")
 _DEFAULT_LIMIT = 100

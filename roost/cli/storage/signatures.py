@@ -8,7 +8,7 @@ from roost.cli.client.session import Data, load_storage, path_segment
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record
 from roost.cli.storage.file_lookup import Public, network_name
 
-commands = typer.Typer(help="Manage wallet signatures of CIDs.", no_args_is_help=True)
+commands = typer.Typer()
 _Cid = Annotated[str, typer.Argument(metavar="CID", help="CID of one of your files.", parser=path_segment)]
 
 

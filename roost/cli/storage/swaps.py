@@ -9,10 +9,7 @@ from roost.cli.client.session import Data, load_storage, path_segment
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record, print_rows
 from roost.cli.storage.file_lookup import Public, network_name
 
-commands = typer.Typer(
-    help="Serve one CID in place of another, on gateways with plugin 2 (`roost gateways install`).",
-    no_args_is_help=True,
-)
+commands = typer.Typer()
 _Cid = Annotated[str, typer.Argument(metavar="CID", help="CID that visitors ask for.", parser=path_segment)]
 _COLUMNS = ("mapped_cid", "created_at")
 

@@ -30,7 +30,7 @@ from roost.cli.storage.file_lookup import Public, fetch_records, network_name
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 
-commands = typer.Typer(help="Search the texts of files, and let agents do so.", no_args_is_help=True)
+commands = typer.Typer()
 _File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id, CID or name.")]
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.", autocompletion=complete_groups)]
 _Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.", autocompletion=complete_agents)]

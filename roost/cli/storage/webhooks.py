@@ -18,7 +18,7 @@ from roost.cli.output.output import (
 )
 from roost.cli.storage.file_lookup import fetch_records
 
-commands = typer.Typer(help="Manage webhooks, URLs that are notified of changes to your files.", no_args_is_help=True)
+commands = typer.Typer()
 _Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=path_segment)]
 _Delivery = Annotated[str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", parser=path_segment)]
 _Events = Annotated[
