@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import httpx2 as httpx
+
 from roost.agents.workspace.scripts.errors import InvalidManifest
 from roost.agents.workspace.scripts.manifest import (
     MANIFEST_LIMIT,
@@ -12,10 +14,33 @@ from roost.agents.workspace.scripts.manifest import (
     encode_manifest,
     parse_script,
 )
-from roost.cli.client.session import path_segment
-from roost.cli.fleet.document import FleetTask
-from roost.cli.fleet.requests import FleetClient, FleetRequestRefused
-from roost.cli.fleet.task_fields import parse_task_record
+from roost.cli.client.session import ServerSession, error_message, path_segment
+from roost.cli.fleet.document import FleetTask, parse_task_record
+
+_JSON = "application/json"
+_TIMEOUT_SECONDS = 900.0  # a template's agent may need that long; the server answers all else at once
+_NOT_FOUND = 404
+
+
+class FleetRequestRefused(Exception):  # noqa: N818 - what the server did
+    """The server refused a request; the message is its own."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+@dataclass(frozen=True)
+class FleetRequest:
+    """A request as plain data; `content` are bytes in place of JSON. Its representation shows neither."""
+
+    method: str
+    path: str
+    body: Any = field(default=None, repr=False)
+    content: bytes | None = field(default=None, repr=False)
+    media_type: str = _JSON
+
 
 PROFILE = ("description", "vibe", "emoji", "model")
 CHANNELS = ("telegram", "slack", "discord", "whatsapp")
@@ -72,22 +97,42 @@ class LiveAgent:
         return {name: text for name, text in found.items() if text}
 
 
-class FleetReader:
-    def __init__(self, client: FleetClient) -> None:
-        self._client = client
+class FleetServer:
+    """The server of a fleet: requests to it, and reading what it has."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+
+    def get(self, path: str) -> Any:
+        """Return the JSON at a path. Raises FleetRequestRefused."""
+        return self.send(FleetRequest("GET", path))
+
+    def find(self, path: str) -> Any:
+        """Return the JSON at a path, None if there is nothing. Raises FleetRequestRefused."""
+        response = self._request(FleetRequest("GET", path), _NOT_FOUND)
+        return None if response.status_code == _NOT_FOUND else response.json()
+
+    def find_content(self, path: str) -> bytes | None:
+        """Return the bytes at a path, None if there is nothing. Raises FleetRequestRefused."""
+        response = self._request(FleetRequest("GET", path), _NOT_FOUND)
+        return None if response.status_code == _NOT_FOUND else response.content
+
+    def send(self, request: FleetRequest) -> Any:
+        """Send a request and return the JSON of the answer. Raises FleetRequestRefused."""
+        return self._request(request).json()
 
     def list_agents(self) -> Sequence[Record]:
         """List the records of all agents. Raises FleetRequestRefused."""
-        return cast("Sequence[Record]", self._client.get("/v0/agents")["agents"])
+        return cast("Sequence[Record]", self.get("/v0/agents")["agents"])
 
     def list_secrets(self) -> Mapping[str, Record]:
         """Return the records of all secrets by their names. Raises FleetRequestRefused."""
-        return {secret["name"]: secret for secret in self._client.get("/v0/secrets")["secrets"]}
+        return {secret["name"]: secret for secret in self.get("/v0/secrets")["secrets"]}
 
     def read_agent(self, agent_id: str, parts: Collection[str] = PARTS) -> LiveAgent:
         """Read an agent; `parts` take requests of their own. Raises FleetRequestRefused, InvalidManifest."""
         path = f"/v0/agents/{path_segment(agent_id)}"
-        detail = self._client.get(path)
+        detail = self.get(path)
         agent = detail["agent"]
         return LiveAgent(
             id=agent["agentId"],
@@ -103,24 +148,37 @@ class FleetReader:
             channels=self._read_channels(path) if "channels" in parts else None,
             tasks=self._read_tasks(path) if "tasks" in parts else None,
             manifest=self._read_manifest(path) if "scripts" in parts else None,
-            routes=self._client.get(f"{path}/port-forwarding")["mappings"] if "routes" in parts else (),
+            routes=self.get(f"{path}/port-forwarding")["mappings"] if "routes" in parts else (),
             script_states={name: detail["lifecycle"][name]["state"] for name in SCRIPTS},
         )
 
+    def _request(self, request: FleetRequest, allowed: int = 0) -> httpx.Response:
+        response = self._session.request(
+            request.method,
+            request.path,
+            request.body,
+            content=request.content,
+            headers=None if request.content is None else {"Content-Type": request.media_type},
+            timeout_seconds=_TIMEOUT_SECONDS,
+        )
+        if response.status_code >= 400 and response.status_code != allowed:
+            raise FleetRequestRefused(error_message(response), response.status_code)
+        return response
+
     def _read_channels(self, path: str) -> Mapping[str, Record]:
-        found = self._client.get(f"{path}/channels")
+        found = self.get(f"{path}/channels")
         return {name: found[name] for name in CHANNELS if found.get(name)}
 
     def _read_tasks(self, path: str) -> Sequence[LiveTask] | None:
         try:
-            found = self._client.get(f"{path}/tasks")["tasks"]
+            found = self.get(f"{path}/tasks")["tasks"]
         except FleetRequestRefused:  # only a running engine knows them
             return None
         return [LiveTask(task["id"], task["name"], parse_task_record(task)) for task in found]
 
     def _read_manifest(self, path: str) -> dict[str, Any] | None:
         """Return the manifest of a workspace, None without one. Raises FleetRequestRefused, InvalidManifest."""
-        found = self._client.find_content(f"{path}/files?path={MANIFEST_PATH}")
+        found = self.find_content(f"{path}/files?path={MANIFEST_PATH}")
         if found is not None and len(found) > MANIFEST_LIMIT:
             raise InvalidManifest(f"{MANIFEST_PATH} is larger than {MANIFEST_LIMIT // 1024**2} MiB")
         return None if found is None else decode_manifest(found)

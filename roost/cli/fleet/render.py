@@ -10,9 +10,8 @@ from typing import Any
 
 import yaml
 
-from roost.cli.fleet.document import environment_name
+from roost.cli.fleet.document import environment_name, task_document
 from roost.cli.fleet.live import LiveAgent, Record
-from roost.cli.fleet.task_fields import task_document
 from roost.core.problem import InvalidInput
 from roost.core.yaml_document import parse_yaml
 

@@ -1,6 +1,6 @@
 """Local computation of the CID of a file or folder, by the same code that servers run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from roost.cli.storage.upload_form import LocalFile, read_content
 from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
@@ -12,17 +12,22 @@ _FolderNode = dict[str, "DagTree | _FolderNode"]
 
 def import_files(files: Sequence[LocalFile], profile: ImportProfile, advance: Callable[[int], None]) -> DagTree:
     """Import the file, or the folder that contains all files. advance: called with the bytes of each chunk."""
+    (only,) = nest_trees({file.name: _import_file(file, profile, advance) for file in files}).values()
+    return build_tree(only, profile)
+
+
+def nest_trees(trees: Mapping[str, DagTree]) -> _FolderNode:
+    """Arrange trees in folders, by their paths."""
     top: _FolderNode = {}
-    for file in files:
-        *folders, name = file.name.split("/")
+    for path, tree in trees.items():
+        *folders, name = path.split("/")
         parent = top
         for segment in folders:
             child = parent.setdefault(segment, {})
             assert isinstance(child, dict)  # a file system has no name twice
             parent = child
-        parent[name] = _import_file(file, profile, advance)
-    (only,) = top.values()
-    return _import_node(only, profile)
+        parent[name] = tree
+    return top
 
 
 def _import_file(file: LocalFile, profile: ImportProfile, advance: Callable[[int], None]) -> DagTree:
@@ -33,10 +38,11 @@ def _import_file(file: LocalFile, profile: ImportProfile, advance: Callable[[int
     return importer.finish()
 
 
-def _import_node(node: "DagTree | _FolderNode", profile: ImportProfile) -> DagTree:
+def build_tree(node: "DagTree | _FolderNode", profile: ImportProfile) -> DagTree:
+    """Build the folders of a tree."""
     if isinstance(node, DagTree):
         return node
-    children = {name: _import_node(child, profile) for name, child in node.items()}
+    children = {name: build_tree(child, profile) for name, child in node.items()}
     return build_folder(
         profile, (DirectoryEntry(name, tree.cid, tree.size, tree.tsize) for name, tree in children.items())
     )
