@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import HTTPConnection
 
 from roost.core.right import Right
+from roost.identity.credentials import CredentialSource, find_cookie, find_credential, find_key_pair
 from roost.web.request_address import HostAddress, address_of
 
 
@@ -45,3 +46,19 @@ def auth_request_of(connection: HTTPConnection) -> AuthRequest:
         right=address.right,
         scope=address.rule.scope,
     )
+
+
+def session_cookie_pair(request: AuthRequest) -> str:
+    """Return what is left of the request's cookies without all others; empty if no session counts."""
+    token = find_session_token(request)
+    return "" if token is None else f"{request.host.session_cookie}={token}"
+
+
+def find_session_token(request: AuthRequest) -> str | None:
+    """Return the token of the cookie that counts at this address, unless the request has another credential."""
+    if request.host.session_cookie is None or find_key_pair(request.headers) is not None:
+        return None
+    other = find_credential(request.headers, request.query)
+    if other is not None and other.source is not CredentialSource.COOKIE:
+        return None
+    return find_cookie(request.headers, request.host.session_cookie)

@@ -10,7 +10,7 @@ task are those of its caller (`core/actor.py`).
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Path
@@ -20,7 +20,7 @@ from roost.core.actor import current_actor
 from roost.core.problem import NotFound
 from roost.core.right import Right
 from roost.identity.api_keys import ApiKeys
-from roost.identity.auth_request import AuthRequest, auth_request_of
+from roost.identity.auth_request import AuthRequest, auth_request_of, session_cookie_pair
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.credentials import Credential, CredentialSource, find_credential, find_password, is_gateway_token
 from roost.identity.errors import (
@@ -34,7 +34,7 @@ from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 from roost.identity.rights import check_right
 from roost.identity.same_origin import check_same_origin
-from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
+from roost.identity.sessions.service import BrowserSessions
 from roost.identity.storage_credential import verify_storage_credential
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
@@ -51,20 +51,13 @@ AGENT: CallerKinds = SERVICE | {CallerKind.GATEWAY}
 MODEL: CallerKinds = AGENT | {CallerKind.RELAY}
 
 
+@dataclass(frozen=True)
 class Authenticator:
-    def __init__(
-        self,
-        keys: ApiKeys,
-        gateways: GatewayTokens,
-        platform: PlatformTokens,
-        sessions: SessionAuthenticator,
-        throttle: FailedLoginThrottle,
-    ) -> None:
-        self._keys = keys
-        self._gateways = gateways
-        self._platform = platform
-        self._sessions = sessions
-        self._throttle = throttle
+    _keys: ApiKeys
+    _gateways: GatewayTokens
+    _platform: PlatformTokens
+    _sessions: BrowserSessions
+    _throttle: FailedLoginThrottle
 
     async def identify_caller(self, request: AuthRequest, family: UrlFamily) -> Caller:
         """Authenticate by any credential of that API, before a body is read; the request's handler counts the use.
@@ -137,10 +130,6 @@ class Authenticator:
         if caller.kind is CallerKind.RELAY:
             raise NotFound
         raise PermissionDenied if caller.kind is CallerKind.PLATFORM else self._rejection(request)
-
-    async def authenticate_agent(self, request: AuthRequest, agent_id: str) -> Caller:
-        """Authenticate access to an agent: its tenant by JWT, or the holder of its gateway token."""
-        return await self.authenticate(request, AGENT, agent_id)
 
     async def authenticate_model(self, request: AuthRequest) -> Caller:
         """Authenticate access to the model gateway: an agent by relay or token, a tenant by JWT."""

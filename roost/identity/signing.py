@@ -44,6 +44,12 @@ class SigningKeys:
             self._load(connection)
         return self._known.get(kid)
 
+    def decode(self, connection: Connection, token: str, audience: str, required: Sequence[str]) -> Mapping[str, Any]:
+        """Return the claims of a valid token, as `decode_claims` does. Raises Unauthorised."""
+        if (secret := self.secret(connection, read_key_id(token))) is None:
+            raise Unauthorised
+        return decode_claims(token, secret, audience, required)
+
     def secrets(self, connection: Connection) -> Sequence[bytes]:
         """List all keys, for verifying tokens without a `kid`."""
         self._load(connection)

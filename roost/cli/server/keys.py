@@ -172,8 +172,7 @@ def _revoke_here(data: Path | None, key_id: str, *, rotates: bool) -> Mapping[st
     from roost.agents.registry.repository import AgentRepository
     from roost.identity.api_keys import ApiKeys
     from roost.identity.errors import ApiKeyNotFound
-    from roost.identity.gateway_tokens import GatewayTokens
-    from roost.identity.token_reads import TokenReads
+    from roost.identity.gateway_tokens import GatewayTokens, TokenReads
     from roost.keyring import load_sealer
 
     with _database(data) as (settings, db):
