@@ -75,11 +75,11 @@ COMMANDS: Mapping[str, CommandSource] = {
         "server.server:run_doctor", "Check whether agents can run on this machine and which limits are enforced."
     ),
     "proxy-config": CommandSource(
-        "server.proxy_config:print_proxy_config",
+        "server.server:print_proxy_config",
         "Print a configuration for a proxy of yours, which terminates TLS in front of this server.",
     ),
     "scrub": CommandSource(
-        "server.scrub:scrub_content", "Verify all stored content and list what is damaged of all tenants."
+        "server.server:scrub_content", "Verify all stored content and list what is damaged of all tenants."
     ),
     "facilitator": CommandSource(
         "server.facilitator:run_facilitator", "Serve a facilitator of payments for one chain."
@@ -91,7 +91,9 @@ COMMANDS: Mapping[str, CommandSource] = {
     "contexts": CommandSource(
         "server.contexts", "Choose the server that commands talk to, of those that `roost login` knows."
     ),
-    "conversations": CommandSource("agents.conversations", "Read the conversations of an agent in the dashboard."),
+    "conversations": CommandSource(
+        "agents.chat:conversation_commands", "Read the conversations of an agent in the dashboard."
+    ),
     "devices": CommandSource("agents.devices", "Manage the devices that are paired with an agent."),
     "config": CommandSource("agents.runtime_config", "Manage the configuration of an agent's engine."),
     "engines": CommandSource("server.engines", "Manage the assistant software that agents run."),

@@ -1,4 +1,4 @@
-"""`roost cp`: copies files and folders between this machine and an agent's workspace.
+"""`roost cp`: copies files and folders between this machine and an agent's workspace, over one connection.
 
 Contents are streamed, so memory use does not depend on their size.
 """
@@ -32,7 +32,44 @@ if TYPE_CHECKING:
     import httpx2 as httpx
 
 
+_HELP = "A local path, or AGENT:PATH in an agent's workspace."
+_CHUNK_BYTES = 256 * 1024
+_EXECUTABLE, _READABLE = 0o111, 0o444
 _REFUSED = {400, 404}
+
+
+def copy_files(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=_HELP)],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help=f"{_HELP} `-` is standard output.")],
+    data: Data = None,
+) -> None:
+    """Copy files and folders between this machine and an agent's workspace: AGENT:PATH.
+
+    An existing folder gets the source below its name, as with `cp -r`; a source that ends in `/.` is copied without its
+    own name. Links are skipped.
+    """
+    origin, destination = _parse_remote(source), _parse_remote(target)
+    if origin and not destination:
+        with (
+            open_workspace(load_session(data), origin.agent) as workspace,
+            progress_bar("Downloading", None) as advance,
+        ):
+            report = _Download(workspace, advance).copy(origin, target)
+    elif destination and not origin:
+        size = sum(info.st_size for _, info in _walk_local(source) if S_ISREG(info.st_mode))
+        with (
+            open_workspace(load_session(data), destination.agent) as workspace,
+            progress_bar("Uploading", size) as advance,
+        ):
+            report = _Upload(workspace, advance).copy(source, destination)
+    else:
+        exit_with_error(
+            "Name an agent on one side: `roost cp AGENT:PATH LOCAL` or `roost cp LOCAL AGENT:PATH`.", ExitCode.USAGE
+        )
+    if target != "-":
+        print_line(f"Copied {report.files} file{'' if report.files == 1 else 's'}.")
+    if report.refused:
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @dataclass(frozen=True)
@@ -111,45 +148,6 @@ def _check_response(response: "httpx.Response") -> None:
         if response.status_code in _REFUSED:
             raise FileRefused(error_message(response))
         exit_with_response(response)
-
-
-_CHUNK_BYTES = 256 * 1024
-_EXECUTABLE, _READABLE = 0o111, 0o444
-_HELP = "A local path, or AGENT:PATH in an agent's workspace."
-
-
-def copy_files(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help=_HELP)],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help=f"{_HELP} `-` is standard output.")],
-    data: Data = None,
-) -> None:
-    """Copy files and folders between this machine and an agent's workspace: AGENT:PATH.
-
-    An existing folder gets the source below its name, as with `cp -r`; a source that ends in `/.` is copied without its
-    own name. Links are skipped.
-    """
-    origin, destination = _parse_remote(source), _parse_remote(target)
-    if origin and not destination:
-        with (
-            open_workspace(load_session(data), origin.agent) as workspace,
-            progress_bar("Downloading", None) as advance,
-        ):
-            report = _Download(workspace, advance).copy(origin, target)
-    elif destination and not origin:
-        size = sum(info.st_size for _, info in _walk_local(source) if S_ISREG(info.st_mode))
-        with (
-            open_workspace(load_session(data), destination.agent) as workspace,
-            progress_bar("Uploading", size) as advance,
-        ):
-            report = _Upload(workspace, advance).copy(source, destination)
-    else:
-        exit_with_error(
-            "Name an agent on one side: `roost cp AGENT:PATH LOCAL` or `roost cp LOCAL AGENT:PATH`.", ExitCode.USAGE
-        )
-    if target != "-":
-        print_line(f"Copied {report.files} file{'' if report.files == 1 else 's'}.")
-    if report.refused:
-        raise typer.Exit(ExitCode.FAILED)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""`roost contexts ...`: list, use, remove. `roost login` adds them."""
+"""`roost login`, `roost logout` and `roost contexts ...`: servers and their keys, kept on this machine as contexts.
+
+A key is read from the terminal without echo or from standard input, never from an argument, which other users of the
+machine and the history of the shell would see.
+"""
 
 import sys
 from typing import Annotated, NoReturn
@@ -33,6 +37,9 @@ from roost.cli.output.output import (
 )
 from roost.core.sensitive import Sensitive
 
+commands = typer.Typer()
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", autocompletion=complete_contexts)]
+_COLUMNS = ("name", "url", "current")
 _MAX_KEY_BYTES = 8192
 _TIMEOUT_SECONDS = 30.0
 
@@ -96,6 +103,35 @@ def log_out(
     forget_context(chosen)
 
 
+@commands.command("list")
+def list_contexts(output: Output = OutputFormat.TABLE) -> None:
+    """List the servers that you are logged in to, without their keys; `local` is that of the data folder."""
+    file = read_contexts()
+    current = current_context(file) or LOCAL
+    rows = [{"name": LOCAL, "url": None}, *({"name": name, "url": one.url} for name, one in file.contexts.items())]
+    shown = [{**row, "current": "yes" if row["name"] == current else ""} for row in rows]
+    print_rows(shown, _COLUMNS, output, [{**row, "current": row["name"] == current} for row in rows])
+
+
+@commands.command()
+def use(name: _Name) -> None:
+    """Make a context the current one; `local` is the server of the data folder."""
+    with change_contexts() as file:
+        where = "the server of the data folder" if name == LOCAL else file.get(name).url
+        file.current = None if name == LOCAL else name
+    print_line(f"Commands now talk to {where}.")
+    if (variable := overriding_variable()) is not None:
+        print_line(f"Not in this shell: {variable} comes first. Unset it.", error_console)
+
+
+@commands.command()
+def remove(name: _Name, yes: Yes = False) -> None:
+    """Forget a server and its key on this machine. The key stays valid elsewhere."""
+    url = read_contexts().get(name).url
+    confirm_change(f"Forget the context {name} ({url}) and its key?", yes)
+    forget_context(name)
+
+
 def forget_context(name: str) -> None:
     """Remove a context and its key from the file. Exits if there is none."""
     with change_contexts() as file:
@@ -146,39 +182,3 @@ def _read_key(origin: str) -> str:
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         exit_with_error("The key must be one line, as `roost keys create` prints it.", ExitCode.USAGE)
     return key
-
-
-commands = typer.Typer()
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", autocompletion=complete_contexts)]
-
-
-@commands.command("list")
-def list_contexts(output: Output = OutputFormat.TABLE) -> None:
-    """List the servers that you are logged in to, without their keys; `local` is that of the data folder."""
-    file = read_contexts()
-    current = current_context(file) or LOCAL
-    rows = [{"name": LOCAL, "url": None}, *({"name": name, "url": one.url} for name, one in file.contexts.items())]
-    shown = [{**row, "current": "yes" if row["name"] == current else ""} for row in rows]
-    print_rows(shown, _COLUMNS, output, [{**row, "current": row["name"] == current} for row in rows])
-
-
-@commands.command()
-def use(name: _Name) -> None:
-    """Make a context the current one; `local` is the server of the data folder."""
-    with change_contexts() as file:
-        where = "the server of the data folder" if name == LOCAL else file.get(name).url
-        file.current = None if name == LOCAL else name
-    print_line(f"Commands now talk to {where}.")
-    if (variable := overriding_variable()) is not None:
-        print_line(f"Not in this shell: {variable} comes first. Unset it.", error_console)
-
-
-@commands.command()
-def remove(name: _Name, yes: Yes = False) -> None:
-    """Forget a server and its key on this machine. The key stays valid elsewhere."""
-    url = read_contexts().get(name).url
-    confirm_change(f"Forget the context {name} ({url}) and its key?", yes)
-    forget_context(name)
-
-
-_COLUMNS = ("name", "url", "current")

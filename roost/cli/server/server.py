@@ -1,10 +1,13 @@
-"""The commands `up`, `doctor` and `api`. They import the server when called, so that others start fast."""
+"""`roost up`, `doctor`, `api`, `proxy-config`, `scrub`. They import the server when called, so that others start fast."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,20 +16,31 @@ from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
+    error_console,
     print_document,
     print_field,
     print_json,
+    print_line,
     print_rows,
+    write_output,
 )
-from roost.cli.server.data_folder import has_other_database, is_data_folder, load_local_settings
+from roost.cli.server.data_folder import has_other_database, is_data_folder, load_data_folder, load_local_settings
+from roost.core import clock
 from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
     from roost.agents.lifecycle.system.model import CheckResult
+    from roost.core.db import Database
+    from roost.drivers.blob.contract import BlobStore
     from roost.settings import Settings
+    from roost.storage.content.scrub import ContentScrubber
+    from roost.storage.files.model import File
+
 
 api_commands = typer.Typer()
+_MIB = 1024**2
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
+_COLUMNS = ("tenant", "network", "id", "name", "cid", "size")
 
 
 def start_server(
@@ -110,3 +124,88 @@ def print_openapi() -> None:
     from roost.http.server.application import create_bare_application
 
     print_json(create_bare_application().openapi())
+
+
+class ProxyName(StrEnum):
+    CADDY = "caddy"
+    NGINX = "nginx"
+    TRAEFIK = "traefik"
+
+
+def print_proxy_config(
+    program: Annotated[ProxyName, typer.Argument(help="The program in front of Roost.")], data: Data = None
+) -> None:
+    """Print a configuration for a proxy of yours, which terminates TLS in front of this server.
+
+    It has the domain, the ports and the certificate of the settings.
+    """
+    from roost.http.tls.proxy_config import ProxySite, render_proxy_config
+
+    settings = load_local_settings(data)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    files = {"certificate": settings.tls_certificate, "key": settings.tls_key}
+    site = ProxySite(
+        settings.domain,
+        f"{host}:{settings.port}",
+        443 if settings.public_port == settings.port else settings.public_port,
+        **{name: str(path) for name, path in files.items() if path},
+    )
+    write_output(render_proxy_config(program.value, site), sys.stdout)
+
+
+def scrub_content(
+    known: Annotated[bool, typer.Option("--known", help="Only list known damage, without reading.")] = False,
+    rate: Annotated[float | None, typer.Option(min=0.1, help="Maximum MiB to read per second.")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Verify all stored content and list what is damaged of all tenants. Exits with 1 if anything is."""
+    from roost import app
+
+    settings = load_data_folder(data)
+    db = app.open_database(settings)
+    try:
+        rows = asyncio.run(_find_damaged(db, app.create_blob_store(settings), known=known, rate=rate))
+    finally:
+        db.close()
+    if rows or output is not OutputFormat.TABLE:
+        print_rows(rows, _COLUMNS, output)
+    else:
+        print_line("No damage is known." if known else "No content is damaged.")
+    if rows:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+async def _find_damaged(
+    db: "Database", blobs: "BlobStore", *, known: bool, rate: float | None
+) -> Sequence[Mapping[str, Any]]:
+    from roost.storage.content.reader import ContentReader
+    from roost.storage.content.scrub import ContentScrubber
+    from roost.storage.files.damage import damaged_content
+
+    try:
+        if not known:
+            scrub = ContentScrubber(db, ContentReader(db, blobs), rate * _MIB if rate else float("inf"), 1.0)
+            await _read_all(scrub)
+        return [_damaged_row(db, holder) async for holder in damaged_content(db)]
+    finally:
+        await blobs.close()
+
+
+async def _read_all(scrub: "ContentScrubber") -> None:
+    packs = 0
+    with error_console.status("Reading ...") as status:
+        async for _ in scrub.check_packs(clock.utc_now()):
+            packs += 1
+            status.update(f"Reading ... {packs:,} packs, {scrub.due_packs:,} to go")
+
+
+def _damaged_row(db: "Database", file: "File | str") -> Mapping[str, Any]:
+    """Describe a file, or another holder by its name: `agent/ID` (its snapshots), `skill/ID`, `template/ID`."""
+    from roost.identity import tenants
+
+    if isinstance(file, str):
+        return dict.fromkeys(_COLUMNS) | {"id": file}
+    tenant = db.run(lambda connection: tenants.get_tenant(connection, file.tenant_id).name)
+    name, network = file.metadata.name, file.network
+    return {"tenant": tenant, "network": network, "id": file.id, "name": name, "cid": file.cid, "size": file.size}

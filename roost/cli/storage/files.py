@@ -39,10 +39,27 @@ from roost.cli.storage.file_lookup import (
 from roost.cli.storage.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
 from roost.storage.content.unixfs.profile import PROFILES, V1, get_profile
 
+
+def _existing_path(path: str) -> Path:
+    """Parse an argument; an empty one, perhaps from an unset variable, does not mean the current folder."""
+    if not path:
+        raise typer.BadParameter("the path is empty.")
+    if not Path(path).exists():
+        raise typer.BadParameter(f"path {path!r} does not exist.")
+    return Path(path)
+
+
+commands = typer.Typer()
+_Name = Annotated[str | None, typer.Option(help="Name of the file.")]
+_Profile = Annotated[str, typer.Option(help=f"Rules for splitting it into blocks: {', '.join(PROFILES)}.")]
+_Path = Annotated[Path, typer.Argument(metavar="PATH", help="A file or folder.", parser=_existing_path)]
 _Seconds = Annotated[int, typer.Option("--expires", min=1, help="Seconds that the link works.")]
+_COLUMNS = ("id", "name", "cid", "size", "mime_type", "group_id", "created_at")
 _HOUR_SECONDS = 3600
+_LINK_LIFETIME_SECONDS = 60
 
 
+@commands.command("link")
 def create_link(file: FileName, expires: _Seconds = _HOUR_SECONDS, public: Public = False, data: Data = None) -> None:
     """Print a URL of a file's content. That of a private file works for a time, for everyone who has it."""
     server = load_storage(data)
@@ -50,6 +67,7 @@ def create_link(file: FileName, expires: _Seconds = _HOUR_SECONDS, public: Publi
     sys.stdout.write(f"{url if public else sign_download(server, url, expires)}\n")
 
 
+@commands.command("upload-link")
 def create_upload_link(
     name: Annotated[str | None, typer.Option(help="Name of the file.")] = None,
     group: Annotated[str | None, typer.Option(help="Id of the group to add it to.")] = None,
@@ -74,25 +92,6 @@ def create_upload_link(
     }
     server = load_storage(data)
     sys.stdout.write(f"{server.call('POST', '/v3/files/sign', drop_none(body))['data']}\n")
-
-
-def _existing_path(path: str) -> Path:
-    """Parse an argument; an empty one, perhaps from an unset variable, does not mean the current folder."""
-    if not path:
-        raise typer.BadParameter("the path is empty.")
-    if not Path(path).exists():
-        raise typer.BadParameter(f"path {path!r} does not exist.")
-    return Path(path)
-
-
-commands = typer.Typer()
-commands.command("link")(create_link)
-commands.command("upload-link")(create_upload_link)
-_Name = Annotated[str | None, typer.Option(help="Name of the file.")]
-_Profile = Annotated[str, typer.Option(help=f"Rules for splitting it into blocks: {', '.join(PROFILES)}.")]
-_Path = Annotated[Path, typer.Argument(metavar="PATH", help="A file or folder.", parser=_existing_path)]
-_COLUMNS = ("id", "name", "cid", "size", "mime_type", "group_id", "created_at")
-_LINK_LIFETIME_SECONDS = 60
 
 
 @commands.command("list")

@@ -1,4 +1,4 @@
-"""`roost gateways ...`: list, create, show, delete, check, allow, refuse, plugins, install, uninstall, analytics."""
+"""`roost gateways ...`: storage gateways, their access controls, plugins and domains."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -30,7 +30,24 @@ commands = typer.Typer()
 domain_commands = typer.Typer(help="Give a storage gateway domains of your own.", no_args_is_help=True)
 commands.add_typer(domain_commands, name="domains")
 _Plugin = Annotated[int, typer.Argument(metavar="PLUGIN", help="1 shows wallet signatures, 2 applies swaps.")]
+_DomainCid = Annotated[str | None, typer.Option(help="Content that the domain serves at its root.")]
 _COLUMNS = ("domain", "url", "restrict", "created_at", "id")
+_DOMAIN_COLUMNS = ("domain", "cid", "domain_validation_status", "ssl_validation_status", "reason")
+_POLICIES = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "hosts": "allowedHosts"}
+
+
+class AnalyticsBreakdown(StrEnum):
+    """Keys by which `analytics` groups requests."""
+
+    DAY = "day"
+    WEEK = "week"
+    CID = "cid"
+    FILE_NAME = "file_name"
+    USER_AGENT = "user_agent"
+    REFERER = "referer"
+
+
+_PERIODS = frozenset({AnalyticsBreakdown.DAY, AnalyticsBreakdown.WEEK})
 
 
 @commands.command("list")
@@ -155,17 +172,6 @@ def uninstall(gateway: GatewayName, plugin: _Plugin, data: Data = None) -> None:
     print_line("Uninstalled.")
 
 
-class AnalyticsBreakdown(StrEnum):
-    """Keys by which `analytics` groups requests."""
-
-    DAY = "day"
-    WEEK = "week"
-    CID = "cid"
-    FILE_NAME = "file_name"
-    USER_AGENT = "user_agent"
-    REFERER = "referer"
-
-
 @commands.command()
 def analytics(
     gateway: GatewayName,
@@ -203,19 +209,11 @@ def _count_public(server: ServerSession) -> str:
     return "the public files" if count is None else count_nouns(count, "public file")
 
 
-_PERIODS = frozenset({AnalyticsBreakdown.DAY, AnalyticsBreakdown.WEEK})
-_POLICIES = {"access_tokens": "accessTokens", "ips": "allowedIPAddresses", "hosts": "allowedHosts"}
-
-
 def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
     policies = record["settings"]["restriction_policies"]
     allowed = {kind: [entry["value"] for entry in policies[policy]] for kind, policy in _POLICIES.items()}
     plain = {name: value for name, value in record.items() if name != "settings"}
     print_record(plain | {name: values or None for name, values in allowed.items()}, output, document=record)
-
-
-_DomainCid = Annotated[str | None, typer.Option(help="Content that the domain serves at its root.")]
-_DOMAIN_COLUMNS = ("domain", "cid", "domain_validation_status", "ssl_validation_status", "reason")
 
 
 @domain_commands.command("list")

@@ -29,33 +29,6 @@ instruction_commands = typer.Typer(no_args_is_help=True)
 commands.add_typer(
     instruction_commands, name="instructions", help="Manage payment instructions: what must be paid for private files."
 )
-_COLUMNS = ("id", "created_at", "state", "amount", "network", "asset", "payer", "cid", "transaction")
-_TOTALS = ("payment_instruction_id", "network", "asset", "count", "amount")
-_DEFAULT_LIMIT = 100
-
-
-@commands.command("list")
-def list_payments(
-    instruction: Annotated[str | None, typer.Option(help="Only payments of this payment instruction.")] = None,
-    cid: Annotated[str | None, typer.Option(help="Only payments for this CID.")] = None,
-    state: Annotated[PaymentState | None, typer.Option(help="Only payments in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _DEFAULT_LIMIT,
-    data: Data = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """List payments, newest first. Amounts are in the smallest units of the asset."""
-    server = load_storage(data)
-    query = {"instruction": instruction, "cid": cid, "state": state}
-    print_rows(fetch_records(server, "x402/payments", "payments", query, limit), _COLUMNS, output)
-
-
-@commands.command("totals")
-def sum_payments(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
-    """Sum the settled payments by payment instruction and asset."""
-    server = load_storage(data)
-    print_rows(server.call("GET", "/v3/x402/payments/totals")["data"]["totals"], _TOTALS, output)
-
-
 _Instruction = Annotated[str, typer.Argument(metavar="INSTRUCTION", help="The instruction's id.", parser=path_segment)]
 _Cids = Annotated[list[str], typer.Argument(metavar="CID", help="CIDs of your private files.", parser=path_segment)]
 _Description = Annotated[str | None, typer.Option(help="Description of the instruction.")]
@@ -71,7 +44,31 @@ _Requirements = Annotated[
 ]
 _Limit = Annotated[int, typer.Option(min=1, help="Maximum number of results.")]
 _ROOT = "x402/payment_instructions"
+_COLUMNS = ("id", "created_at", "state", "amount", "network", "asset", "payer", "cid", "transaction")
+_TOTALS = ("payment_instruction_id", "network", "asset", "count", "amount")
 _INSTRUCTION_COLUMNS = ("id", "name", "version", "price", "created_at")
+
+
+@commands.command("list")
+def list_payments(
+    instruction: Annotated[str | None, typer.Option(help="Only payments of this payment instruction.")] = None,
+    cid: Annotated[str | None, typer.Option(help="Only payments for this CID.")] = None,
+    state: Annotated[PaymentState | None, typer.Option(help="Only payments in this state.")] = None,
+    limit: _Limit = 100,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List payments, newest first. Amounts are in the smallest units of the asset."""
+    server = load_storage(data)
+    query = {"instruction": instruction, "cid": cid, "state": state}
+    print_rows(fetch_records(server, "x402/payments", "payments", query, limit), _COLUMNS, output)
+
+
+@commands.command("totals")
+def sum_payments(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Sum the settled payments by payment instruction and asset."""
+    server = load_storage(data)
+    print_rows(server.call("GET", "/v3/x402/payments/totals")["data"]["totals"], _TOTALS, output)
 
 
 @instruction_commands.command("list")
