@@ -36,6 +36,7 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_error,
+    file_errors,
     format_age,
     print_document,
     print_line,
@@ -306,10 +307,8 @@ def import_agent(
 ) -> None:
     """Create an agent from a file of `export`, and say which secrets and channels it still needs."""
     server = load_session(data)
-    try:
+    with file_errors(file):
         size = file.stat().st_size
-    except OSError as error:
-        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
     query = f"?name={quote(name, safe='')}" if name else ""
     headers = {"Content-Type": "application/vnd.ipld.car", "Content-Length": str(size)}
     with progress_bar("Importing", size) as advance:
@@ -353,13 +352,10 @@ def _download(server: ServerSession, path: str) -> Iterator[bytes]:
 
 def _read_chunks(file: Path, size: int) -> Iterator[bytes]:
     """Yield the bytes of a file as long as it was. Exits if it became shorter."""
-    try:
-        with file.open("rb") as opened:
-            while size and (chunk := opened.read(min(size, _CHUNK_BYTES))):
-                size -= len(chunk)
-                yield chunk
-    except OSError as error:
-        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
+    with file_errors(file), file.open("rb") as opened:
+        while size and (chunk := opened.read(min(size, _CHUNK_BYTES))):
+            size -= len(chunk)
+            yield chunk
     if size:
         exit_with_error(f"{file} changed while it was read.", ExitCode.FAILED)
 

@@ -24,7 +24,7 @@ from roost.cli.client.session import (
     open_http_client,
 )
 from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
-from roost.cli.output.output import ExitCode, error_console, exit_with_error, print_line
+from roost.cli.output.output import ExitCode, error_console, exit_with_error, file_errors, print_line
 from roost.storage.content.unixfs.entry_name import decode_entry_name
 from roost.storage.content.unixfs.errors import InvalidEntryName
 
@@ -292,14 +292,12 @@ def _is_content(path: str) -> bool:
 
 def _walk_local(source: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield paths with their status, a folder before its entries, which are in the order of their names."""
-    try:
+    with file_errors(source):
         info = os.lstat(source)
         yield source, info
         if S_ISDIR(info.st_mode):
             for name in sorted(os.listdir(source)):  # noqa: PTH208 - a name may be of any bytes
                 yield from _walk_local(os.path.join(source, name))  # noqa: PTH118 - keeps a leading `./`
-    except OSError as error:
-        exit_with_error(f"{source}: {error.strerror}", ExitCode.USAGE)
 
 
 def _read_file(path: str) -> Iterator[bytes]:
@@ -310,9 +308,7 @@ def _read_file(path: str) -> Iterator[bytes]:
 
 def _make_local_folder(path: Path, *, parents: bool = False) -> None:
     """Create a folder unless it is there. Exits if something else is, such as a link below the target."""
-    try:
+    with file_errors(path):
         if not parents and path.is_symlink():
             exit_with_error(f"{path} is a link, which is not followed.", ExitCode.USAGE)
         path.mkdir(parents=parents, exist_ok=True)
-    except OSError as error:
-        exit_with_error(f"{path}: {error.strerror}", ExitCode.USAGE)

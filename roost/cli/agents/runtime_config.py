@@ -12,7 +12,7 @@ from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
-    exit_with_error,
+    file_errors,
     print_document,
     print_line,
     write_output,
@@ -66,9 +66,5 @@ def _call(server: ServerSession, name: str, method: str, path: str, body: Any = 
 
 
 def _read_config(file: str) -> str:
-    try:
+    with file_errors(file):
         return sys.stdin.read() if file == "-" else Path(file).read_text()
-    except OSError as error:
-        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
-    except UnicodeDecodeError:
-        exit_with_error(f"{file} is not UTF-8 text.", ExitCode.USAGE)

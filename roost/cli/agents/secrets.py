@@ -7,7 +7,6 @@ input or a hidden prompt.
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +28,7 @@ from roost.cli.output.output import (
     print_record,
     print_rows,
 )
-from roost.cli.server.data_folder import load_data_folder
+from roost.cli.server.data_folder import open_data_folder
 
 commands = typer.Typer()
 _Secret = Annotated[
@@ -128,10 +127,9 @@ def detach(agent: AgentName, secret: _Secret, data: Data = None) -> None:
 @commands.command("rotate-key")
 def rotate_key(data: Data = None) -> None:
     """Replace the key-encryption key and re-encrypt all values, with or without running servers."""
-    from roost import app, keyring
+    from roost import keyring
 
-    settings = load_data_folder(data)
-    with closing(app.open_database(settings)) as db, error_console.status("Re-encrypting all values ..."):
+    with open_data_folder(data) as (settings, db), error_console.status("Re-encrypting all values ..."):
         done = keyring.rotate_keys(settings, db)
     if done.resumed:
         print_line("Resumed an interrupted rotation.")

@@ -17,6 +17,7 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_error,
+    file_errors,
     print_document,
     print_error,
     print_line,
@@ -95,7 +96,7 @@ def print_fleet(server: ServerSession, agent_ids: Sequence[str]) -> None:
 
 
 def _read_file(file: str) -> str:
-    try:
+    with file_errors(file):
         if file == "-":
             content = sys.stdin.buffer.read(_FILE_LIMIT + 1)
         else:
@@ -104,10 +105,6 @@ def _read_file(file: str) -> str:
         if len(content) > _FILE_LIMIT:
             exit_with_error(f"{file} is larger than {_FILE_LIMIT // 1024} KiB.", ExitCode.USAGE)
         return content.decode("utf-8-sig")
-    except OSError as error:
-        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
-    except UnicodeDecodeError:
-        exit_with_error(f"{file} is not UTF-8 text.", ExitCode.USAGE)
 
 
 def _print_plan(plan: "FleetPlan", output: OutputFormat) -> None:

@@ -9,9 +9,11 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
@@ -89,6 +91,17 @@ def exit_with_error(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
     """Print an error message and exit."""
     print_error(message)
     raise typer.Exit(code)
+
+
+@contextmanager
+def file_errors(path: Path | str, code: ExitCode = ExitCode.USAGE) -> Generator[None]:
+    """Exit with an error message for an OSError at a path, or for a file that is not UTF-8 text."""
+    try:
+        yield
+    except OSError as error:
+        exit_with_error(f"{path}: {error.strerror}", code)
+    except UnicodeDecodeError:
+        exit_with_error(f"{path} is not UTF-8 text.", code)
 
 
 def exit_with_unknown(kind: str, name: str, known: Iterable[str], listing: str) -> NoReturn:

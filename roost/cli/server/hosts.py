@@ -1,19 +1,13 @@
 """`roost hosts ...`: lists servers, removes lost ones. Uses the database directly, so it works without a server."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from roost.cli.client.session import Data
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
-from roost.cli.server.data_folder import load_data_folder
+from roost.cli.server.data_folder import open_data_folder
 from roost.core import clock
-
-if TYPE_CHECKING:
-    from roost.core.db import Database
 
 commands = typer.Typer()
 
@@ -23,7 +17,7 @@ def list_hosts(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the servers of the database, oldest first."""
     from roost.agents.lifecycle.hosts import service
 
-    with _database(data) as db:
+    with open_data_folder(data) as (_, db):
         hosts = db.run(service.list_hosts)
     rows = [
         {
@@ -47,18 +41,7 @@ def remove(
     """Give up a server that is lost for good: its agents are `not_running` and can be deleted."""
     from roost.agents.lifecycle.hosts import service
 
-    with _database(data) as db:
+    with open_data_folder(data) as (_, db):
         confirm_change(f"Give up the server {host_id} and its agents?", yes)
         count = db.run(lambda connection: service.remove_host(connection, host_id))
     print_line(f"Removed, with {count} {'agent' if count == 1 else 'agents'}.")
-
-
-@contextmanager
-def _database(data: Path | None) -> "Generator[Database]":
-    from roost import app
-
-    db = app.open_database(load_data_folder(data))
-    try:
-        yield db
-    finally:
-        db.close()

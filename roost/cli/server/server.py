@@ -24,7 +24,7 @@ from roost.cli.output.output import (
     print_rows,
     write_output,
 )
-from roost.cli.server.data_folder import has_other_database, is_data_folder, load_data_folder, load_local_settings
+from roost.cli.server.data_folder import has_other_database, is_data_folder, load_local_settings, open_data_folder
 from roost.core import clock
 from roost.core.sensitive import Sensitive
 
@@ -162,12 +162,8 @@ def scrub_content(
     """Verify all stored content and list what is damaged of all tenants. Exits with 1 if anything is."""
     from roost import app
 
-    settings = load_data_folder(data)
-    db = app.open_database(settings)
-    try:
+    with open_data_folder(data) as (settings, db):
         rows = asyncio.run(_find_damaged(db, app.create_blob_store(settings), known=known, rate=rate))
-    finally:
-        db.close()
     if rows or output is not OutputFormat.TABLE:
         print_rows(rows, _COLUMNS, output)
     else:

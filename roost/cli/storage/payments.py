@@ -17,6 +17,7 @@ from roost.cli.output.output import (
     confirm_change,
     count_nouns,
     exit_with_error,
+    file_errors,
     print_line,
     print_record,
     print_rows,
@@ -191,12 +192,11 @@ def _read_requirements(
 
 
 def _read_file(file: str) -> Any:
-    try:
-        return json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
-    except OSError as error:
-        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
-    except ValueError as error:
-        exit_with_error(f"{file} is not JSON: {error}", ExitCode.USAGE)
+    with file_errors(file):
+        try:
+            return json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
+        except ValueError as error:
+            exit_with_error(f"{file} is not JSON: {error}", ExitCode.USAGE)
 
 
 def _find_usdc(network: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.cli.output.output import ExitCode, exit_with_error
+from roost.cli.output.output import ExitCode, exit_with_error, file_errors
 from roost.core import ids
 from roost.core.sanitize import is_storable
 from roost.storage.files.uploads.errors import InvalidUpload
@@ -82,13 +82,10 @@ class MultipartForm:
 def read_content(file: LocalFile) -> Iterator[bytes]:
     """Yield the file's first `size` bytes. Exits if it cannot be read or has become shorter."""
     left = file.size
-    try:
-        with file.path.open("rb", buffering=0) as opened:
-            while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
-                left -= len(chunk)
-                yield chunk
-    except OSError as error:
-        exit_with_error(f"{file.path}: {error.strerror}", ExitCode.USAGE)
+    with file_errors(file.path), file.path.open("rb", buffering=0) as opened:
+        while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
+            left -= len(chunk)
+            yield chunk
     if left:
         exit_with_error(f"{file.path} became shorter while it was being read.")
 
@@ -116,10 +113,8 @@ def _check_name(file: LocalFile) -> None:
 
 
 def _scan_folder(folder: Path, name: str) -> Iterator[LocalFile]:
-    try:
+    with file_errors(folder):
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        exit_with_error(f"{folder}: {error.strerror}", ExitCode.USAGE)
     for entry in entries:
         path, inner_name = Path(entry.path), f"{name}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
