@@ -34,7 +34,7 @@ class LazyCommand(TyperCommand):
             parent.add_typer(found, name=self._name, help=self._source.summary, no_args_is_help=True)
         else:
             parent.command(self._name, cls=self._source.kind)(found)
-        command = get_group(parent).commands[self._name]
+        command: Any = get_group(parent).commands[self._name]
         add_examples(command, (self._name,))
         return command
 

@@ -44,6 +44,7 @@ from roost.cli.output.output import (
     print_rows,
     secret_commands,
 )
+from roost.cli.server.dashboard import show_link
 
 commands = typer.Typer()
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt", "lastUsed")
@@ -222,11 +223,8 @@ def open_agent(
     link = server.call("POST", f"/v0/agents/{found['agentId']}/sign-in-link")["url"]
     if print_url:
         sys.stdout.write(f"{link}\n")
-    elif webbrowser.open(link):
-        print_line(f"Opened {found['url']}/")
     else:
-        print_line("No browser was found. Open this link in one; it works once, for 60 seconds:", error_console)
-        sys.stdout.write(f"{link}\n")
+        show_link(link, f"{found['url']}/", "60 seconds", is_open=webbrowser.open(link))
 
 
 @commands.command("update")

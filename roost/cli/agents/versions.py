@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.arguments import AgentName
+from roost.cli.arguments import AgentName, optional_agent
 from roost.cli.client.session import Data, load_session
-from roost.cli.completion import complete_agents
 from roost.cli.output.output import (
     ExitCode,
     Output,
@@ -24,14 +23,7 @@ _UPDATE_TIMEOUT_SECONDS = 1800.0  # longer than the server's own limit for an in
 
 
 def list_versions(
-    agent: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="AGENT",
-            help="The agent's id or name (default: the versions of new agents).",
-            autocompletion=complete_agents,
-        ),
-    ] = None,
+    agent: Annotated[str | None, optional_agent("the versions of new agents")] = None,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:

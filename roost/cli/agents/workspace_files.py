@@ -1,6 +1,5 @@
 """`roost workspace ...`: list, delete, move, mkdir, watch. `roost cp` copies files in and out."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -8,7 +7,7 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client.message_stream import print_messages, receive_server_events
-from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.client.session import Data, load_session
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
 
 commands = typer.Typer()
@@ -28,7 +27,8 @@ def list_files(
     """List the files and folders of a workspace."""
     server = load_session(data)
     query = {"path": path, "recursive": str(recursive).lower()}
-    print_rows(list(_list_entries(server, f"{server.agent_path(agent)}/files", query)), _COLUMNS, output)
+    entries = server.fetch_pages(f"{server.agent_path(agent)}/files/list", "entries", query)
+    print_rows(list(entries), _COLUMNS, output)
 
 
 @commands.command()
@@ -69,14 +69,6 @@ def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TAB
     path = f"{server.agent_path(agent)}/files/watch"
     changes = receive_server_events(server, path, "change", {"paths": [], "complete": False})
     print_messages(changes, output, _format_change)
-
-
-def _list_entries(server: ServerSession, path: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
-    cursor: str | None = ""
-    while cursor is not None:
-        page = server.call("GET", f"{path}/list?{urlencode(query | ({'cursor': cursor} if cursor else {}))}")
-        yield from page["entries"]
-        cursor = page["nextCursor"]
 
 
 def _format_change(event: dict[str, Any]) -> str:

@@ -17,12 +17,12 @@ sent to the URL that it belongs to only: redirects are not followed.
 import json
 import os
 import ssl
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import typer
 
@@ -180,6 +180,14 @@ class ServerSession:
             ids = ", ".join(agent["agentId"] for agent in exact)
             exit_with_error(f"{len(exact)} agents have the name {name!r}: use the id ({ids}).", ExitCode.USAGE)
         return exact[0]
+
+    def fetch_pages(self, path: str, field: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """Yield the records of a list that has pages with a cursor. field: that of a page with its records."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self.call("GET", f"{path}?{urlencode({**query, **({'cursor': cursor} if cursor else {})})}")
+            yield from page[field]
+            cursor = page["nextCursor"]
 
     def agent_path(self, name: str) -> str:
         """Return the path of the agent with that id or name. Exits as `find_agent` does."""

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.arguments import AgentName
+from roost.cli.arguments import AgentName, optional_agent
 from roost.cli.client.session import Data, ServerSession, drop_none, load_session
 from roost.cli.client.transfer import count_bytes, progress_bar
-from roost.cli.completion import complete_agents, complete_skills
+from roost.cli.completion import complete_skills
 from roost.cli.library.skill_files import find_skill_files, lint_skill, list_rules
 from roost.cli.library.skill_records import (
     exit_unless_acknowledged,
@@ -178,12 +178,7 @@ def detach_skill(agent: AgentName, skill: Skill, data: Data = None) -> None:
 
 @commands.command("updates")
 def list_updates(
-    agent: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="AGENT", help="The agent's id or name (default: all agents).", autocompletion=complete_agents
-        ),
-    ] = None,
+    agent: Annotated[str | None, optional_agent("all agents")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Take the newest versions.")] = False,
     acknowledge: Acknowledge = False,
     data: Data = None,
@@ -201,8 +196,7 @@ def list_updates(
         for update in server.call("GET", f"/v0/agents/{one['agentId']}/skills/updates")["updates"]
     ]
     print_rows(rows, _UPDATE_COLUMNS, output)
-    left_out = [row for row in rows if apply and not _apply_update(server, row, acknowledge)]
-    if left_out:
+    if [row for row in rows if apply and not _apply_update(server, row, acknowledge)]:  # those that are left out
         raise typer.Exit(ExitCode.FAILED)
 
 

@@ -2,8 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -50,7 +49,8 @@ def list_templates(
     server = load_session(data)
     query = {"q": search, "category": category, "limit": str(_PAGE_SIZE)}
     path = "/v0/templates" if mine else "/v0/public-templates"
-    print_rows(_list_all(server, path, {key: value for key, value in query.items() if value}), _COLUMNS, output)
+    given = {key: value for key, value in query.items() if value}
+    print_rows(list(server.fetch_pages(path, "templates", given)), _COLUMNS, output)
 
 
 @commands.command()
@@ -165,13 +165,3 @@ async def _inspect(path: Path) -> "InspectedTemplate":
 
 def _find_id(server: ServerSession, slug: str) -> str:
     return server.call("GET", f"/v0/templates/{slug}")["template"]["templateId"]
-
-
-def _list_all(server: ServerSession, path: str, query: dict[str, str]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    while True:
-        page = server.call("GET", f"{path}?{urlencode(query)}")
-        found += page["templates"]
-        if page["nextCursor"] is None:
-            return found
-        query["cursor"] = page["nextCursor"]

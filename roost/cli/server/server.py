@@ -1,4 +1,4 @@
-"""`roost up`, `doctor`, `api`, `proxy-config`, `scrub`. They import the server when called, so that others start fast."""
+"""`roost up`, `doctor`, `api`, `proxy-config`, `scrub`. They import the server when called, so others start fast."""
 
 import asyncio
 import json
