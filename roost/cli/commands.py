@@ -59,11 +59,11 @@ COMMANDS: Mapping[str, CommandSource] = {
         "agents.copy:copy_files", "Copy files and folders between this machine and an agent's workspace: AGENT:PATH."
     ),
     "clone": CommandSource(
-        "agents.clone:clone_agent",
+        "agents.copy:clone_agent",
         "Clone an agent's files and their history with Git; `git pull` and `git push` work in the clone.",
     ),
     "usage": CommandSource(
-        "agents.usage:print_usage",
+        "agents.models:print_usage",
         "Print requests to models and their tokens by day, model or agent; as JSON all of it.",
     ),
     "versions": CommandSource(
@@ -81,9 +81,7 @@ COMMANDS: Mapping[str, CommandSource] = {
     "scrub": CommandSource(
         "server.server:scrub_content", "Verify all stored content and list what is damaged of all tenants."
     ),
-    "facilitator": CommandSource(
-        "server.facilitator:run_facilitator", "Serve a facilitator of payments for one chain."
-    ),
+    "facilitator": CommandSource("server.server:run_facilitator", "Serve a facilitator of payments for one chain."),
     "agents": CommandSource("agents.agents", "Manage agents, each in its own container."),
     "channels": CommandSource(
         "agents.channels", "Manage an agent's chat channels: telegram, slack, discord, whatsapp."
@@ -97,7 +95,7 @@ COMMANDS: Mapping[str, CommandSource] = {
     "devices": CommandSource("agents.devices", "Manage the devices that are paired with an agent."),
     "config": CommandSource("agents.runtime_config", "Manage the configuration of an agent's engine."),
     "engines": CommandSource("server.engines", "Manage the assistant software that agents run."),
-    "hosts": CommandSource("server.hosts", "Manage the servers that share a database."),
+    "hosts": CommandSource("server.system:host_commands", "Manage the servers that share a database."),
     "hub": CommandSource("library.hub", "Find published skills and install them into your library."),
     "keys": CommandSource("server.keys", "Manage API keys, the JWTs of a tenant."),
     "models": CommandSource("agents.models", "Manage the models that agents use."),
@@ -117,7 +115,9 @@ COMMANDS: Mapping[str, CommandSource] = {
         "library.templates", "Manage templates, from which agents are made: `roost agents create --template SLUG`."
     ),
     "secrets": CommandSource("agents.secrets", "Manage secrets and variables of agents."),
-    "scripts": CommandSource("agents.scripts", "Show and rerun the build and start scripts of an agent's manifest."),
+    "scripts": CommandSource(
+        "agents.execute:script_commands", "Show and rerun the build and start scripts of an agent's manifest."
+    ),
     "files": CommandSource("storage.files", "Manage files and folders, each with its CID."),
     "groups": CommandSource("storage.groups", "Manage groups of files."),
     "gateways": CommandSource("storage.gateways", "Manage storage gateways, the addresses that serve files."),

@@ -19,7 +19,7 @@ from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetSkill
 from roost.cli.fleet.live import FleetRequest, FleetServer
 from roost.cli.library.skill_files import read_bundle
-from roost.cli.storage.local_cid import build_tree, nest_trees
+from roost.cli.storage.local_files import build_tree, nest_trees
 from roost.core.problem import InvalidInput
 from roost.storage.content.unixfs.importer import build_file
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025

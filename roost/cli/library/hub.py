@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.client.session import Data, ServerSession, drop_none, load_session, path_segment
-from roost.cli.library.skill_records import exit_unless_acknowledged, print_check, verdict_level
+from roost.cli.library.skill_files import exit_unless_acknowledged, print_check, verdict_level
 from roost.cli.library.skills import Acknowledge, give_version, print_agent_skills
 from roost.cli.output.output import (
     Output,

@@ -10,10 +10,12 @@ from roost.cli.arguments import AgentName, optional_agent
 from roost.cli.client.session import Data, ServerSession, drop_none, load_session
 from roost.cli.client.transfer import count_bytes, progress_bar
 from roost.cli.completion import complete_skills
-from roost.cli.library.skill_files import find_skill_files, lint_skill, list_rules
-from roost.cli.library.skill_records import (
+from roost.cli.library.skill_files import (
     exit_unless_acknowledged,
     find_skill,
+    find_skill_files,
+    lint_skill,
+    list_rules,
     parse_spellings,
     print_check,
     verdict_level,
@@ -33,7 +35,7 @@ from roost.cli.output.output import (
     print_rows,
     secret_commands,
 )
-from roost.cli.storage.upload_form import MultipartForm, form_fields
+from roost.cli.storage.local_files import MultipartForm, form_fields
 from roost.core.sanitize import sanitize_line
 
 commands = typer.Typer()

@@ -1,4 +1,4 @@
-"""`roost up`, `doctor`, `api`, `proxy-config`, `scrub`. They import the server when called, so others start fast."""
+"""Commands that run a server, or work beside one. They import the server when called, so that others start fast."""
 
 import asyncio
 import json
@@ -30,6 +30,7 @@ from roost.core.sensitive import Sensitive
 
 if TYPE_CHECKING:
     from roost.agents.lifecycle.system.model import CheckResult
+    from roost.app.facilitator import FacilitatorServer
     from roost.core.db import Database
     from roost.drivers.blob.contract import BlobStore
     from roost.settings import Settings
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
 
 api_commands = typer.Typer()
 _MIB = 1024**2
+_FACILITATOR_PORT = 8650
 _STYLES = {"ok": "green", "no": "yellow", "fail": "red"}
-_COLUMNS = ("tenant", "network", "id", "name", "cid", "size")
+_DAMAGE_COLUMNS = ("tenant", "network", "id", "name", "cid", "size")
 
 
 def start_server(
@@ -165,7 +167,7 @@ def scrub_content(
     with open_data_folder(data) as (settings, db):
         rows = asyncio.run(_find_damaged(db, app.create_blob_store(settings), known=known, rate=rate))
     if rows or output is not OutputFormat.TABLE:
-        print_rows(rows, _COLUMNS, output)
+        print_rows(rows, _DAMAGE_COLUMNS, output)
     else:
         print_line("No damage is known." if known else "No content is damaged.")
     if rows:
@@ -201,7 +203,41 @@ def _damaged_row(db: "Database", file: "File | str") -> Mapping[str, Any]:
     from roost.identity import tenants
 
     if isinstance(file, str):
-        return dict.fromkeys(_COLUMNS) | {"id": file}
+        return dict.fromkeys(_DAMAGE_COLUMNS) | {"id": file}
     tenant = db.run(lambda connection: tenants.get_tenant(connection, file.tenant_id).name)
     name, network = file.metadata.name, file.network
     return {"tenant": tenant, "network": network, "id": file.id, "name": name, "cid": file.cid, "size": file.size}
+
+
+def run_facilitator(
+    rpc: Annotated[str | None, typer.Option(help="RPC address of the chain (ROOST_FACILITATOR_RPC).")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; another than loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 for a free one.", min=0, max=65535)
+    ] = _FACILITATOR_PORT,
+    data: Data = None,
+) -> None:
+    """Serve a facilitator of payments for one chain.
+
+    The key of its account is in ROOST_FACILITATOR_KEY, or in the file that ROOST_FACILITATOR_KEY_FILE names.
+    """
+    from roost import config
+    from roost.app.facilitator import build_facilitator_server
+    from roost.core import log
+
+    settings = config.load_settings(data=data, facilitator_rpc=rpc)
+    server = build_facilitator_server(settings, host)
+    log.configure_logging(settings.log_level or ("warning" if sys.stderr.isatty() else "info"))
+    asyncio.run(_serve_facilitator(server, host, port))
+
+
+async def _serve_facilitator(server: "FacilitatorServer", host: str, port: int) -> None:
+    from roost.http.server.server import StopRequest, open_listener, stop_on_signals
+
+    listener = open_listener(host, port, "Choose another with --port.")
+    stop = StopRequest()
+    stop_on_signals(stop)
+    shown = f"[{host}]" if ":" in host else host
+    print_line(f"Facilitator of {server.network} at http://{shown}:{listener.getsockname()[1]}")
+    print_line(f"{server.account} sends the transactions and pays their fees. Press Ctrl-C to stop.")
+    await server.http.run_on([listener], stop)

@@ -24,7 +24,6 @@ from roost.cli.output.output import (
     print_record,
     print_rows,
 )
-from roost.cli.storage import local_cid
 from roost.cli.storage.file_lookup import (
     PAGE_SIZE,
     FileName,
@@ -36,7 +35,7 @@ from roost.cli.storage.file_lookup import (
     network_name,
     sign_download,
 )
-from roost.cli.storage.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
+from roost.cli.storage.local_files import MultipartForm, find_files, form_fields, import_files, parse_keyvalues
 from roost.storage.content.unixfs.profile import PROFILES, V1, get_profile
 
 
@@ -212,7 +211,7 @@ def cid(path: _Path, profile: _Profile = V1.name, output: Output = OutputFormat.
     files = find_files(path)
     rules = get_profile(profile)
     with progress_bar("Reading", sum(file.size for file in files)) as advance:
-        tree = local_cid.import_files(files, rules, advance)
+        tree = import_files(files, rules, advance)
     if output is OutputFormat.TABLE:
         print_line(str(tree.cid))
     else:

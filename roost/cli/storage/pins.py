@@ -7,7 +7,7 @@ import typer
 from roost.cli.client.session import Data, drop_none, load_storage, path_segment
 from roost.cli.output.output import Output, OutputFormat, print_line, print_record, print_rows
 from roost.cli.storage.file_lookup import KeyValues, fetch_records
-from roost.cli.storage.upload_form import parse_keyvalues
+from roost.cli.storage.local_files import parse_keyvalues
 
 commands = typer.Typer()
 _PATH = "files/public/pin_by_cid"
