@@ -32,17 +32,7 @@ commands = typer.Typer()
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="telegram, slack, discord or whatsapp.")]
 TokenFile = Annotated[Path | None, typer.Option(help="File with the token; `-` reads a line of standard input.")]
 _ANYONE, _SHOWN = "anyone", 10
-_COLUMNS = (
-    "channel",
-    "enabled",
-    "botUsername",
-    "dmPolicy",
-    "allowFrom",
-    "botTokenHint",
-    "connected",
-    "lastError",
-    "lastMessageAt",
-)
+_COLUMNS = "channel enabled botUsername dmPolicy allowFrom botTokenHint connected lastError lastMessageAt".split()
 
 
 @commands.command("list")

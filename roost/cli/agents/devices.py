@@ -12,7 +12,7 @@ from roost.cli.output.output import (
     Output,
     OutputFormat,
     error_console,
-    print_document,
+    print_as_document,
     print_error,
     print_line,
     print_rows,
@@ -50,9 +50,7 @@ def approve_all(agent: AgentName, data: Data = None, output: Output = OutputForm
     """Approve all pending devices."""
     server = load_session(data)
     done = server.call("POST", f"{server.agent_path(agent)}/devices/approve-all")
-    if output is not OutputFormat.TABLE:
-        print_document(done, output)
-    else:
+    if not print_as_document(done, output):
         print_line(done["message"])
         for failure in done["failed"]:
             print_error(f"{failure['requestId']}: {failure['error']}")

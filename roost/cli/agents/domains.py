@@ -17,7 +17,7 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_error,
-    print_document,
+    print_as_document,
     print_line,
     print_rows,
 )
@@ -123,8 +123,7 @@ def _confirm_open(name: str, port: int | None, yes: bool) -> None:
 
 
 def _print(domain: Mapping[str, Any], agent: str, output: OutputFormat) -> None:
-    if output is not OutputFormat.TABLE:
-        print_document(domain, output)
+    if print_as_document(domain, output):
         return
     print_line(f"{domain['domain']} is {domain['status']}: {domain['url']}")
     if domain["reason"]:

@@ -19,7 +19,7 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_unknown,
-    print_document,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
@@ -76,8 +76,7 @@ def connect_provider(
 def list_servers(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the models of Ollama, LM Studio and llama.cpp that answer on this machine."""
     found = load_session(data).call("GET", "/v0/model-servers")
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     print_rows(
         [row for one in found["servers"] for row in _rows(one)], ("server", "provider", "model", "baseUrl"), output

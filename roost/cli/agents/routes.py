@@ -14,7 +14,7 @@ from roost.cli.output.output import (
     confirm_change,
     count_nouns,
     error_console,
-    print_document,
+    print_as_document,
     print_line,
     print_rows,
 )
@@ -97,9 +97,9 @@ def warn_of_open(addresses: Sequence[str]) -> None:
 
 
 def _print(agent: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], output: OutputFormat) -> None:
-    if output is not OutputFormat.TABLE:
-        print_document(list(mappings), output)
-    elif mappings:
+    if print_as_document(list(mappings), output):
+        return
+    if mappings:
         print_rows([{**one, "url": f"{agent['url']}{one['pathPrefix']}"} for one in mappings], _COLUMNS, output)
         warn_of_open([one["pathPrefix"] for one in mappings if not one["protected"]])
     else:

@@ -13,7 +13,7 @@ from roost.cli.output.output import (
     Output,
     OutputFormat,
     file_errors,
-    print_document,
+    print_as_document,
     print_line,
     write_output,
 )
@@ -26,8 +26,7 @@ _FILE = "File in the engine's own format; `-` is standard input."
 def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print the configuration, with placeholders for secrets."""
     found = _call(load_session(data), agent, "GET", "")
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     write_output(found["config"] if found["config"].endswith("\n") else f"{found['config']}\n", sys.stdout)
 
@@ -53,9 +52,7 @@ def validate(
     """Ask the engine to validate a file, or its present configuration."""
     body = None if file is None else {"config": _read_config(file)}
     found = _call(load_session(data), agent, "POST", "/validate", body)
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
-    else:
+    if not print_as_document(found, output):
         print_line(found["output"])
     if not found["valid"]:
         raise typer.Exit(ExitCode.FAILED)

@@ -15,7 +15,7 @@ from roost.cli.output.output import (
     Yes,
     confirm_change,
     exit_with_error,
-    print_document,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
@@ -45,8 +45,7 @@ def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
     """Take a snapshot of an agent's workspace now."""
     server = load_session(data)
     result = server.call("POST", f"{server.agent_path(agent)}/snapshots/sync", timeout_seconds=_TIMEOUT_SECONDS)
-    if output is not OutputFormat.TABLE:
-        print_document(result, output)
+    if print_as_document(result, output):
         return
     print_line(f"{result['snapshotCid']} ({result['changeSummary']})")
     for file in result["skipped"]:
@@ -103,9 +102,9 @@ def diff(
         "to": find_snapshot(server, path, new)["snapshotCid"],
     }
     result = server.call("GET", f"{path}/diff?{urlencode(pair | ({'path': file} if file else {}))}")
-    if output is not OutputFormat.TABLE:
-        print_document(result, output)
-    elif file:
+    if print_as_document(result, output):
+        return
+    if file:
         print_line(result["diff"] or f"{file} is the same in both.")
     else:
         print_rows(result["changes"], ("change", "path"), output)

@@ -12,7 +12,7 @@ from roost.cli.output.output import (
     OutputFormat,
     error_console,
     exit_with_error,
-    print_document,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
@@ -62,9 +62,7 @@ def update_engine(
         return
     with error_console.status("Updating ..."):
         done = server.call("POST", path, {"tag": to} if to else {}, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
-    if output is not OutputFormat.TABLE:
-        print_document(done, output)
-    elif done["success"]:
+    if not print_as_document(done, output) and done["success"]:
         print_line(done["output"])
     if not done["success"]:
         exit_with_error(done["output"])

@@ -15,7 +15,7 @@ from roost.cli.output.output import (
     Yes,
     confirm_change,
     error_console,
-    print_document,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
@@ -26,18 +26,7 @@ commands = typer.Typer()
 _Slug = Annotated[str, typer.Argument(metavar="SLUG", help="`@owner/name`, a name, or an id of `roost hub search`.")]
 _Version = Annotated[str | None, typer.Option(help="Number or CID of a version (default: the newest).")]
 _COLUMNS = ("slug", "version", "verdict", "bundled", "category", "installCount", "description")
-_FIELDS = (
-    "slug",
-    "version",
-    "description",
-    "authorName",
-    "bundled",
-    "category",
-    "tags",
-    "license",
-    "installCount",
-    "source",
-)
+_FIELDS = "slug version description authorName bundled category tags license installCount source skillCid".split()
 _VERSION_COLUMNS = ("version", "verdict", "createdAt", "changelog", "skillCid")
 _PAGE_SIZE = 100
 
@@ -63,8 +52,7 @@ def search(
 def show(slug: _Slug, version: _Version = None, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show a published skill before you install it: what the check found, what it wants, its versions and its text."""
     found = _fetch_skill(load_session(data), slug, version)
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     _print_skill(found)
     if found["versions"]:
@@ -97,8 +85,7 @@ def install(
     if agent is not None:
         with error_console.status("Attaching ..."):
             give_version(server, agent, skill, acknowledge)
-    if output is not OutputFormat.TABLE:
-        print_document(skill, output)
+    if print_as_document(skill, output):
         return
     print_line(f"Installed {skill['name']} {skill['version']}.")
     if agent is not None:
@@ -137,7 +124,7 @@ def _fetch_skill(server: ServerSession, slug: str, version: str | None) -> dict[
 
 
 def _print_skill(skill: Mapping[str, Any]) -> None:
-    print_record({**skill, "slug": _reference(skill)}, OutputFormat.TABLE, (*_FIELDS, "skillCid"))
+    print_record({**skill, "slug": _reference(skill)}, OutputFormat.TABLE, _FIELDS)
     print_check(skill)
 
 

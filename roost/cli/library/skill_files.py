@@ -17,6 +17,7 @@ from roost.cli.output.output import (
     console,
     error_console,
     exit_with_error,
+    print_as_document,
     print_document,
     print_line,
     print_rows,
@@ -135,9 +136,7 @@ def lint_skill(
         warnings.append(f"SKILL.md: the name is {skill.name}, but its folder is {folder.name}")
     wants, verdict = asdict(skill.wants), check_bundle(bundle)
     found = {"name": skill.name, "warnings": warnings, "wants": wants, "verdict": asdict(verdict)}
-    if output is not OutputFormat.TABLE:
-        print_document({"valid": True, **found}, output)
-    else:
+    if not print_as_document({"valid": True, **found}, output):
         print_check({**found, "envVars": wants["secrets"]})
     if verdict.level is VerdictLevel.DANGEROUS:
         raise typer.Exit(ExitCode.FAILED)

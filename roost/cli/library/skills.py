@@ -28,7 +28,7 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_error,
-    print_document,
+    print_as_document,
     print_error,
     print_line,
     print_record,
@@ -162,8 +162,7 @@ def attach_skills(
     references = find_references(server, skill, acknowledge)
     with error_console.status("Attaching ..."):
         answer = server.call("POST", path, {"skillCids": references, "acknowledge": acknowledge})
-    if output is not OutputFormat.TABLE:
-        print_document(answer["skills"], output)
+    if print_as_document(answer["skills"], output):
         return
     print_line(f"Attached {answer['attached']}.")
     _print_states(server, agent, answer["skills"])

@@ -14,6 +14,7 @@ from roost.cli.output.output import (
     OutputFormat,
     Yes,
     confirm_change,
+    print_as_document,
     print_document,
     print_line,
     print_record,
@@ -136,8 +137,7 @@ def validate(
     """Check on the server whether a repository holds a valid template. Nothing is stored; exits with 2 if not."""
     body = drop_none({"gitUrl": url, "ref": ref, "path": path})
     found = load_session(data).call("POST", "/v0/templates/validate", body, timeout_seconds=_FETCH_SECONDS)
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     for fault in found["warnings"]:
         where = f"{fault['path']}: " if fault["path"] else ""

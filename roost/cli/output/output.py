@@ -152,6 +152,13 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
+def print_as_document(value: Any, form: OutputFormat) -> bool:
+    """Print a value as a document if that is the format; return whether it was."""
+    if form is not OutputFormat.TABLE:
+        print_document(value, form)
+    return form is not OutputFormat.TABLE
+
+
 def print_document(value: Any, form: OutputFormat) -> None:
     """Print a value as JSON, or as YAML. Both are ASCII on a terminal."""
     if form is OutputFormat.YAML:
@@ -179,12 +186,12 @@ def print_rows(
 
     document: printed in place of the records, where a table shows them in other words than the API.
     """
-    if form is not OutputFormat.TABLE:
-        print_document(list(rows) if document is None else document, form)
+    if print_as_document(list(rows) if document is None else document, form):
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(_format_heading(column), overflow="fold")
+        heading = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", column).upper()  # `createdAt`: CREATED AT
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(
             *(Text(sanitize_lines(_TIMESTAMP.sub(r"\1 \2", _format_cell(row.get(column))))) for column in columns)
@@ -199,8 +206,7 @@ def print_record(
 
     document: printed in place of the record, as by `print_rows`.
     """
-    if form is not OutputFormat.TABLE:
-        print_document(record if document is None else document, form)
+    if print_as_document(record if document is None else document, form):
         return
     lines = {name: text for name in fields or record if (text := _format_cell(record.get(name)))}
     width = max(map(len, lines), default=0)
@@ -217,11 +223,6 @@ def format_age(moment: str | None) -> str:
         if (count := int(seconds // size)) > 0:
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def _format_heading(field: str) -> str:
-    """Turn `createdAt` or `created_at` into `CREATED AT`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", field).upper()
 
 
 def _format_cell(value: Any) -> str:

@@ -17,7 +17,7 @@ from roost.cli.output.output import (
     Output,
     OutputFormat,
     error_console,
-    print_document,
+    print_as_document,
     print_field,
     print_json,
     print_line,
@@ -76,9 +76,7 @@ def run_doctor(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
 
     settings = _add_flags_of_server(load_local_settings(data))
     rows = run_checks(settings) if is_data_folder(settings) else _check_machine(settings)
-    if output is not OutputFormat.TABLE:
-        print_document(rows, output)
-    else:
+    if not print_as_document(rows, output):
         width = max(len(row["part"]) for row in rows)
         for row in rows:
             print_field(row["status"], f"{row['part']:<{width}}  {row['detail']}", 4, _STYLES[row["status"]])

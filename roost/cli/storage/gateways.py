@@ -18,7 +18,7 @@ from roost.cli.output.output import (
     confirm_change,
     count_nouns,
     exit_with_error,
-    print_document,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
@@ -270,8 +270,7 @@ def remove_domain(gateway: GatewayName, domain: DomainName, yes: Yes = False, da
 
 
 def _print_domain(domain: Mapping[str, Any], gateway: str, output: OutputFormat) -> None:
-    if output is not OutputFormat.TABLE:
-        print_document(domain, output)
+    if print_as_document(domain, output):
         return
     states = f"ownership {domain['domain_validation_status']}, certificate {domain['ssl_validation_status']}"
     print_line(f"{domain['url']}: {states}")

@@ -1,4 +1,4 @@
-"""Local files and folders: the multipart form that uploads them, and their CID, computed by the code that servers run."""
+"""Local files and folders: the multipart form that uploads them, and their CID, computed as servers do."""
 
 import json
 import os
