@@ -67,10 +67,10 @@ COMMANDS: Mapping[str, CommandSource] = {
         "Print requests to models and their tokens by day, model or agent; as JSON all of it.",
     ),
     "versions": CommandSource(
-        "agents.versions:list_versions",
+        "agents.runtime_config:list_versions",
         "List the engine versions that an agent can be updated to or restarted with, newest first.",
     ),
-    "update": CommandSource("agents.versions:update_engine", "Update an agent's engine."),
+    "update": CommandSource("agents.runtime_config:update_engine", "Update an agent's engine."),
     "doctor": CommandSource(
         "server.server:run_doctor", "Check whether agents can run on this machine and which limits are enforced."
     ),
@@ -121,11 +121,12 @@ COMMANDS: Mapping[str, CommandSource] = {
     "files": CommandSource("storage.files", "Manage files and folders, each with its CID."),
     "groups": CommandSource("storage.groups", "Manage groups of files."),
     "gateways": CommandSource("storage.gateways", "Manage storage gateways, the addresses that serve files."),
-    "pins": CommandSource("storage.pins", "Fetch files from the public IPFS network by their CID."),
+    "pins": CommandSource("storage.cids:pin_commands", "Fetch files from the public IPFS network by their CID."),
     "payments": CommandSource("storage.payments", "Ask for payments for private files (x402), and look at them."),
-    "signatures": CommandSource("storage.signatures", "Manage wallet signatures of CIDs."),
+    "signatures": CommandSource("storage.cids:signature_commands", "Manage wallet signatures of CIDs."),
     "swaps": CommandSource(
-        "storage.swaps", "Serve one CID in place of another, on gateways with plugin 2 (`roost gateways install`)."
+        "storage.cids:swap_commands",
+        "Serve one CID in place of another, on gateways with plugin 2 (`roost gateways install`).",
     ),
     "vectors": CommandSource("storage.vectors", "Search the texts of files, and let agents do so."),
     "webhooks": CommandSource("storage.webhooks", "Manage webhooks, URLs that are notified of changes to your files."),

@@ -4,13 +4,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from roost.identity.auth_request import AuthRequest, auth_request_of, find_session_token
+from roost.identity.auth_request import AuthRequest, auth_request_of, check_same_origin, find_session_token
 from roost.identity.authenticator import ServiceCaller
 from roost.identity.caller import Caller
 from roost.identity.credentials import ended_session_headers, session_headers
 from roost.identity.errors import Unauthorised
 from roost.identity.gateway_tokens import TokenReads
-from roost.identity.same_origin import check_same_origin
 from roost.identity.sessions import schemas
 from roost.identity.sessions.service import BrowserSessions
 from roost.web.service_registry import provide_service
@@ -24,7 +23,7 @@ _ELSEWHERE: dict[int | str, dict[str, Any]] = {404: {}}  # at addresses without 
 async def own_page(request: Request) -> AuthRequest:
     """Check that no page of another site signs the browser in. Raises ForeignOrigin."""
     visit = auth_request_of(request)
-    check_same_origin(visit.method, visit.headers, visit.host.origin, upgrade=False)
+    check_same_origin(visit)
     return visit
 
 

@@ -16,12 +16,11 @@ from roost.core.db import Database
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys, caller_of_key
-from roost.identity.auth_request import AuthRequest, find_session_token
+from roost.identity.auth_request import SAFE_METHODS, AuthRequest, check_same_origin, find_session_token
 from roost.identity.caller import Caller, CallerCache, Role, token_digest
 from roost.identity.credential_hold import hold_while_valid
 from roost.identity.errors import MissingCredential, Unauthorised
 from roost.identity.model import SCOPES
-from roost.identity.same_origin import SAFE_METHODS, check_same_origin
 from roost.identity.sessions import store
 from roost.identity.sessions.errors import InvalidCsrfToken, InvalidLoginCode, KeyOpensNoSession
 from roost.identity.sessions.model import (
@@ -130,7 +129,7 @@ class BrowserSessions:
         """
         if (token := find_session_token(request)) is None:
             return None
-        check_same_origin(request.method, request.headers, request.host.origin, upgrade=request.upgrade, is_shared=True)
+        check_same_origin(request, is_shared=True)
         if request.method not in SAFE_METHODS:
             expected = csrf_token(token_digest(token))
             if not compare_digest(request.headers.get(CSRF_HEADER, "").encode(), expected.encode()):
