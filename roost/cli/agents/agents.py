@@ -156,11 +156,7 @@ def show(agent: AgentName, data: Data = None, output: FleetOutput = OutputFormat
 
 
 @commands.command()
-def delete(
-    agent: AgentName,
-    yes: Yes = False,
-    data: Data = None,
-) -> None:
+def delete(agent: AgentName, yes: Yes = False, data: Data = None) -> None:
     """Delete an agent with its container and files."""
     server = load_session(data)
     found = server.find_agent(agent)
@@ -330,10 +326,7 @@ def _describe_missing(agent_id: str, item: dict[str, str]) -> str:
     name, kind = item["name"], item["type"]
     needed = "Required" if item["required"] else "Optional"
     about = f": {item['description']}" if item["description"] else ""
-    commands_of = {
-        "secret": secret_commands(agent_id, name),
-        "channel": f"roost channels set {agent_id} {name}",
-    }
+    commands_of = {"secret": secret_commands(agent_id, name), "channel": f"roost channels set {agent_id} {name}"}
     advice = commands_of.get(kind, item["reason"])
     return f"{needed} {kind} {name}{about}\n  {advice}"
 

@@ -64,8 +64,13 @@ def chat_with_agent(
             return
         print_line(f"Chat with {found['name']}. Press Ctrl-D to end.", error_console)
         while (line := _read_line()) is not None:
-            if line.strip():
-                _reply(conversation, line)
+            if not line.strip():
+                continue
+            try:
+                _print_answer(conversation.send(line))
+            except typer.Exit:  # an interactive conversation continues after an error; a script exits
+                if not sys.stdin.isatty():
+                    raise
 
 
 @conversation_commands.command("list")
@@ -165,15 +170,6 @@ def _read_line() -> str | None:
         return input("> " if sys.stdin.isatty() else "")
     except (EOFError, KeyboardInterrupt):
         return None
-
-
-def _reply(conversation: ChatConversation, line: str) -> None:
-    """Print the answer. After an error an interactive conversation continues; a script exits."""
-    try:
-        _print_answer(conversation.send(line))
-    except typer.Exit:
-        if not sys.stdin.isatty():
-            raise
 
 
 def _print_answer(pieces: Iterator[str]) -> None:

@@ -55,17 +55,13 @@ def copy_files(
     """
     origin, destination = _parse_remote(source), _parse_remote(target)
     if origin and not destination:
-        with (
-            open_workspace(load_session(data), origin.agent) as workspace,
-            progress_bar("Downloading", None) as advance,
-        ):
+        server = load_session(data)
+        with open_workspace(server, origin.agent) as workspace, progress_bar("Downloading", None) as advance:
             report = _Download(workspace, advance).copy(origin, target)
     elif destination and not origin:
         size = sum(info.st_size for _, info in _walk_local(source) if S_ISREG(info.st_mode))
-        with (
-            open_workspace(load_session(data), destination.agent) as workspace,
-            progress_bar("Uploading", size) as advance,
-        ):
+        server = load_session(data)
+        with open_workspace(server, destination.agent) as workspace, progress_bar("Uploading", size) as advance:
             report = _Upload(workspace, advance).copy(source, destination)
     else:
         exit_with_error(
@@ -116,7 +112,6 @@ class RemoteEntry:
 
     path: str
     kind: Literal["file", "folder", "link", "other"]
-    size: int = 0
     executable: bool = False
 
 
@@ -152,7 +147,7 @@ class Workspace:
             _check_response(answer)
             page = answer.json()
             for entry in page["entries"]:
-                yield RemoteEntry(entry["path"], entry["kind"], entry["size"], entry["executable"])
+                yield RemoteEntry(entry["path"], entry["kind"], entry["executable"])
             cursor = page["nextCursor"]
 
     @contextmanager

@@ -21,7 +21,6 @@ from roost.cli.output.output import (
     exit_with_unknown,
     print_as_document,
     print_line,
-    print_record,
     print_rows,
 )
 from roost.core import clock
@@ -134,17 +133,13 @@ def print_usage(
     query = urlencode({"from": today - timedelta(days=days - 1), "to": today})
     base = server.agent_path(agent) if agent else "/v0"
     report = server.call("GET", f"{base}/usage?{query}")
-    if output is not OutputFormat.TABLE:
-        print_record(report, output)
+    if print_as_document(report, output):
         return
-    names = _agent_names(server.call("GET", "/v0/agents")["agents"]) if by is UsageGroup.AGENT else {}
+    agents = server.call("GET", "/v0/agents")["agents"] if by is UsageGroup.AGENT else ()
+    names = {None: "(no agent)"} | {agent["agentId"]: agent["name"] for agent in agents}
     used = [row for row in report[f"{by}s"] if row["requests"]]
     rows = [{**row, "agent": names.get(row.get("agentId"), row.get("agentId"))} for row in used]
     if not rows:
         print_line(f"No model was used in the last {days} days.")
         return
     print_rows([*rows, {by.value: "total", **report["total"]}], (by, *_USAGE_COLUMNS), output)
-
-
-def _agent_names(agents: list[dict[str, Any]]) -> dict[str | None, str]:
-    return {None: "(no agent)"} | {agent["agentId"]: agent["name"] for agent in agents}

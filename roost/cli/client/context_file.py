@@ -163,13 +163,10 @@ def change_contexts() -> Generator[ContextFile]:
             stack.enter_context(lock_folder(path.parent))
         file = read_contexts()
         yield file
+        contexts = {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()}
+        content = json.dumps({"current": file.current, "contexts": contexts}, indent=2) + "\n"
         with file_errors(path, ExitCode.NOT_ALLOWED):
-            write_private_file(path.resolve(), _format_contexts(file))
-
-
-def _format_contexts(file: ContextFile) -> str:
-    contexts = {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()}
-    return json.dumps({"current": file.current, "contexts": contexts}, indent=2) + "\n"
+            write_private_file(path.resolve(), content)
 
 
 def _text(value: Any) -> str:

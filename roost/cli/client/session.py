@@ -104,15 +104,13 @@ class ServerSession:
         return self._parse_response(response)
 
     @contextmanager
-    def stream(
-        self, path: str, *, host: str | None = None, timeout_seconds: float = TRANSFER_TIMEOUT_SECONDS
-    ) -> "Generator[httpx.Response]":
+    def stream(self, path: str, *, host: str | None = None) -> "Generator[httpx.Response]":
         """Get `path` and yield the response before its content. Exits on an error status, and as `request` does.
 
         host: another host name of the server, which gets no credential.
         """
         session = self if host is None else replace(self, host=host)
-        with connection_errors(self.url), open_http_client(session, timeout_seconds) as client:
+        with connection_errors(self.url), open_http_client(session, TRANSFER_TIMEOUT_SECONDS) as client:
             if host is not None:
                 del client.headers["Authorization"]
             with client.stream("GET", path) as response:

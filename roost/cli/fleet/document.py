@@ -97,10 +97,6 @@ def _parse_schedule(value: object) -> object:
     return ScheduleRecord(kind="at", at=at if at.tzinfo else at.replace(tzinfo=UTC))
 
 
-def _parse_version(value: object) -> object:
-    return 1 if value == "1" else value
-
-
 _Text = Annotated[str, AfterValidator(check_text)]
 _Token = Annotated[str, AfterValidator(_check_reference)]
 _SecretName = Annotated[str, AfterValidator(check_secret_name)]
@@ -214,7 +210,7 @@ class FleetAgent(TemplateAgent):
 
 
 class FleetDocument(ManifestPart):
-    version: Annotated[Literal[1], BeforeValidator(_parse_version)]
+    version: Annotated[Literal[1], BeforeValidator(lambda value: 1 if value == "1" else value)]
     secrets: Annotated[Sequence[FleetSecret], Field(max_length=SECRETS_LIMIT)] = ()
     agents: Annotated[Sequence[FleetAgent], Field(max_length=AGENTS_LIMIT)]
 

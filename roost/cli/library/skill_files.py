@@ -158,7 +158,7 @@ def read_bundle(path: Path) -> "Bundle":
         return read_files((file.name, _read_limited(file.path)) for file in _scan_skill(path))
     if not path.is_file():
         exit_with_error(f"{path} does not exist, or is no file and no folder.", ExitCode.USAGE)
-    if _is_archive(path):
+    if path.suffix == ".zip":
         with path.open("rb") as archive:
             return read_zip(archive.read(ARCHIVE_LIMIT + 1))
     return read_files([("SKILL.md", _read_limited(path))])
@@ -169,14 +169,10 @@ def find_skill_files(path: Path) -> Sequence[LocalFile]:
 
     Raises InvalidBundle before anything is sent; exits for another file.
     """
-    if path.is_file() and not _is_archive(path):
+    if path.is_file() and path.suffix != ".zip":
         exit_with_error(f"{path} is no folder and no zip archive; a skill is the folder of a SKILL.md.", ExitCode.USAGE)
     read_bundle(path)
     return [LocalFile(path, path.name, path.stat().st_size)] if path.is_file() else list(_scan_skill(path))
-
-
-def _is_archive(path: Path) -> bool:
-    return path.suffix == ".zip"
 
 
 def _scan_skill(folder: Path) -> Iterator[LocalFile]:

@@ -90,7 +90,9 @@ def add(
     server = load_session(data)
     fields = {"version": version, "slug": slug}
     if source and Path(source).exists():
-        answer = _send_files(server, Path(source), fields)
+        form = MultipartForm(form_fields(fields), find_skill_files(Path(source)))
+        with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
+            answer = server.send("/v0/skills", count_bytes(form, advance), form.headers)
     elif parse_spellings(source):
         answer = server.call("POST", "/v0/skills", drop_none({"skillCid": source, **fields}))
     else:
@@ -317,12 +319,6 @@ def _describe_missing(skill: Mapping[str, Any], agent: str, secrets: Collection[
     for host in missing["hosts"]:
         yield f"{name} lacks the way to {host}"
         yield "  Allow it in the server's settings: `egress_allow_hosts`, `egress_deny_hosts`"
-
-
-def _send_files(server: ServerSession, path: Path, fields: Mapping[str, str | None]) -> Any:
-    form = MultipartForm(form_fields(fields), find_skill_files(path))
-    with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
-        return server.send("/v0/skills", count_bytes(form, advance), form.headers)
 
 
 def _print_skill(skill: Mapping[str, Any], output: OutputFormat) -> None:

@@ -138,13 +138,10 @@ async def _ensure_key(server: app.RoostServer) -> tuple[Tenant, Caller]:
     path = server.core.settings.data / "cli.json"
     known = await _load_key(server, path)
     tenant, token = known or await server.core.db.write(issue)
-    _write_session(path, server.core.settings, server.core.addresses.domain, token)
-    return tenant, await server.core.identity.api_keys.verify(token, counts_use=False)
-
-
-def _write_session(path: Path, settings: Settings, domain: str, token: str) -> None:
+    settings, domain = server.core.settings, server.core.addresses.domain
     content = {"url": _local_url(settings), "token": token, "domain": domain, "tls": settings.tls}
     write_private_file(path, json.dumps(content))
+    return tenant, await server.core.identity.api_keys.verify(token, counts_use=False)
 
 
 async def _load_key(server: app.RoostServer, path: Path) -> tuple[Tenant, str] | None:

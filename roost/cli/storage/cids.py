@@ -22,7 +22,6 @@ _SwapCid = Annotated[str, typer.Argument(metavar="CID", help="CID that visitors 
 _PIN_PATH = "files/public/pin_by_cid"
 _PIN_COLUMNS = ("id", "cid", "name", "status", "group_id", "date_queued")
 _SWAP_COLUMNS = ("mapped_cid", "created_at")
-_DEFAULT_LIMIT = 100
 
 
 @pin_commands.command("add")
@@ -53,7 +52,7 @@ def add_pin(
 def list_pins(
     cid: Annotated[str | None, typer.Option(help="Only this CID, in any encoding.")] = None,
     status: Annotated[str | None, typer.Option(help="Only this status: `searching`, `expired`.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 100,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:

@@ -107,11 +107,8 @@ def list_files(
 ) -> None:
     """List your files, newest first."""
     query = {"name": name, "group": group, "cid": cid}
-    print_rows(
-        fetch_records(load_storage(data), f"files/{network_name(public)}", "files", query, limit),
-        _COLUMNS,
-        output,
-    )
+    server = load_storage(data)
+    print_rows(fetch_records(server, f"files/{network_name(public)}", "files", query, limit), _COLUMNS, output)
 
 
 @commands.command()
@@ -166,12 +163,7 @@ def update(
 
 
 @commands.command()
-def delete(
-    file: FileName,
-    yes: Yes = False,
-    public: Public = False,
-    data: Data = None,
-) -> None:
+def delete(file: FileName, yes: Yes = False, public: Public = False, data: Data = None) -> None:
     """Delete a file."""
     server = load_storage(data)
     found = find_file(server, file, public)

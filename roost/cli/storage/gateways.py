@@ -76,11 +76,7 @@ def show(gateway: GatewayName, data: Data = None, output: Output = OutputFormat.
 
 
 @commands.command()
-def delete(
-    gateway: GatewayName,
-    yes: Yes = False,
-    data: Data = None,
-) -> None:
+def delete(gateway: GatewayName, yes: Yes = False, data: Data = None) -> None:
     """Delete a gateway. Its name cannot be used again."""
     server = load_storage(data)
     found = find_gateway(server, gateway)

@@ -24,13 +24,12 @@ _Group = Annotated[
 ]
 _Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Ids of files.", parser=path_segment)]
 _COLUMNS = ("id", "name", "is_public", "created_at")
-_DEFAULT_LIMIT = 100
 
 
 @commands.command("list")
 def list_groups(
     name: Annotated[str | None, typer.Option(help="Only names that contain this text.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 100,
     public: Public = False,
     data: Data = None,
     output: Output = OutputFormat.TABLE,

@@ -28,7 +28,6 @@ _Events = Annotated[
 _Description = Annotated[str | None, typer.Option(help="Description of the webhook.")]
 _COLUMNS = ("id", "url", "events", "enabled", "disabled_reason", "failing_since")
 _DELIVERY_COLUMNS = ("id", "event_type", "state", "attempts", "status", "error", "created_at", "next_attempt_at")
-_DEFAULT_LIMIT = 25
 
 
 @commands.command("list")
@@ -97,7 +96,7 @@ def rotate_secret(webhook: _Webhook, data: Data = None, output: Output = OutputF
 def deliveries(
     webhook: _Webhook,
     state: Annotated[str | None, typer.Option(help="pending, sending, delivered or failed.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 25,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
