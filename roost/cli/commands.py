@@ -99,7 +99,7 @@ COMMANDS: Mapping[str, CommandSource] = {
     "hub": CommandSource("library.hub", "Find published skills and install them into your library."),
     "keys": CommandSource("server.keys", "Manage API keys, the JWTs of a tenant."),
     "models": CommandSource("agents.models", "Manage the models that agents use."),
-    "routes": CommandSource("agents.routes", "Lead paths of an agent's address to its own programs."),
+    "routes": CommandSource("agents.domains:route_commands", "Lead paths of an agent's address to its own programs."),
     "domains": CommandSource("agents.domains", "Give an agent names of its own."),
     "api": CommandSource("server.server:api_commands", "Look at the HTTP API."),
     "skills": CommandSource(

@@ -11,7 +11,6 @@ from roost.agents.workspace.scripts.manifest import (
     MANIFEST_LIMIT,
     MANIFEST_PATH,
     decode_manifest,
-    encode_manifest,
     parse_script,
 )
 from roost.cli.client.session import ServerSession, error_message, path_segment
@@ -182,9 +181,3 @@ class FleetServer:
         if found is not None and len(found) > MANIFEST_LIMIT:
             raise InvalidManifest(f"{MANIFEST_PATH} is larger than {MANIFEST_LIMIT // 1024**2} MiB")
         return None if found is None else decode_manifest(found)
-
-
-def encode_scripts(manifest: Mapping[str, Any] | None, name: str, scripts: Mapping[str, str]) -> bytes:
-    """Return the manifest of an agent of that name with other scripts, and all else that it has."""
-    base = {"version": 1, "agent": {"name": name}} if manifest is None else manifest
-    return encode_manifest({**base, "scripts": dict(scripts)})

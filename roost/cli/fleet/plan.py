@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from roost.agents.library.skills.model import version_key
 from roost.agents.setup.channels.model import token_hint
-from roost.agents.workspace.scripts.manifest import MANIFEST_PATH
+from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
 from roost.agents.workspace.scripts.model import ScriptState
 from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import (
@@ -19,7 +19,7 @@ from roost.cli.fleet.document import (
     task_document,
     task_fields,
 )
-from roost.cli.fleet.live import FleetRequest, LiveAgent, Record, encode_scripts
+from roost.cli.fleet.live import FleetRequest, LiveAgent, Record
 from roost.cli.fleet.render import is_expressible
 from roost.cli.fleet.skills import ResolvedSkill, skill_key
 from roost.core.sensitive import Sensitive
@@ -220,7 +220,8 @@ def _plan_scripts(agent: FleetAgent, live: LiveAgent) -> Iterator[Change]:
     declared = agent.scripts.model_dump(exclude_none=True)
     run = FleetRequest("POST", f"{live.path}/scripts/retry")
     if declared != live.scripts:
-        content = encode_scripts(live.manifest, agent.name, declared)
+        base = {"version": 1, "agent": {"name": agent.name}} if live.manifest is None else live.manifest
+        content = encode_manifest({**base, "scripts": declared})
         path = f"{live.path}/files/content?path={MANIFEST_PATH}"
         write = FleetRequest("PUT", path, content=content, media_type="application/octet-stream")
         action = Action.CHANGE if live.scripts else Action.ADD
