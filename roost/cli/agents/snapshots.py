@@ -1,6 +1,7 @@
 """`roost snapshots ...`: list, sync, status, reset, diff, label."""
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -134,13 +135,11 @@ _REASONS: Mapping[str, str] = {
 
 
 def _list_all(server: ServerSession, path: str) -> Iterator[Mapping[str, Any]]:
-    page = 1
-    while True:
+    for page in count(1):
         result = server.call("GET", f"{path}?page={page}")
         yield from result["snapshots"]
         if not result["hasMore"]:
             return
-        page += 1
 
 
 def take_snapshot(server: ServerSession, path: str) -> str:

@@ -178,7 +178,7 @@ class FleetPlanner:
                 try:
                     self._server.send(request)
                 except FleetRequestRefused as refused:
-                    raise PlanRefused(f"{change.kind} {change.name}: {refused.message}") from None
+                    raise PlanRefused(f"{change.kind} {change.name}: {refused}") from None
 
     def _list_template_tasks(self, live: LiveAgent) -> frozenset[str]:
         """Return the names of the tasks that the agent gets from its template once it runs."""

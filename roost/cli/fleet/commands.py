@@ -71,7 +71,7 @@ def apply_fleet(
             confirm_change("Make these changes?", yes)
         _apply(planner, plan)
     except FleetRequestRefused as refused:
-        exit_with_error(refused.message)
+        exit_with_error(str(refused))
 
 
 def print_fleet(server: ServerSession, agent_ids: Sequence[str]) -> None:

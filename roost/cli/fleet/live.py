@@ -24,11 +24,6 @@ _NOT_FOUND = 404
 class FleetRequestRefused(Exception):  # noqa: N818 - what the server did
     """The server refused a request; the message is its own."""
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
-
 
 @dataclass(frozen=True)
 class FleetRequest:
@@ -161,7 +156,7 @@ class FleetServer:
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         if response.status_code >= 400 and response.status_code != allowed:
-            raise FleetRequestRefused(error_message(response), response.status_code)
+            raise FleetRequestRefused(error_message(response))
         return response
 
     def _read_channels(self, path: str) -> Mapping[str, Record]:

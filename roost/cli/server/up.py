@@ -138,10 +138,13 @@ async def _ensure_key(server: app.RoostServer) -> tuple[Tenant, Caller]:
     path = server.core.settings.data / "cli.json"
     known = await _load_key(server, path)
     tenant, token = known or await server.core.db.write(issue)
-    settings, domain = server.core.settings, server.core.addresses.domain
+    _write_session(path, server.core.settings, server.core.addresses.domain, token)
+    return tenant, await server.core.identity.api_keys.verify(token, counts_use=False)
+
+
+def _write_session(path: Path, settings: Settings, domain: str, token: str) -> None:
     content = {"url": _local_url(settings), "token": token, "domain": domain, "tls": settings.tls}
     write_private_file(path, json.dumps(content))
-    return tenant, await server.core.identity.api_keys.verify(token, counts_use=False)
 
 
 async def _load_key(server: app.RoostServer, path: Path) -> tuple[Tenant, str] | None:
