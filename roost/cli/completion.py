@@ -113,4 +113,4 @@ def _answer(incomplete: str, ask: Callable[[], Names]) -> list[str]:
     thread = Thread(target=run, daemon=True)
     thread.start()
     thread.join(_SECONDS)
-    return list(found)
+    return list(found)  # a copy, because the thread may still run

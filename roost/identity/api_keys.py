@@ -133,7 +133,6 @@ class ApiKeys:
         return await self._db.read(lambda connection: self.find_live(connection, key_id)) is not None
 
     async def _verify_cached(self, digest: bytes, verify: Callable[[Connection], Caller]) -> Caller:
-        """Return the caller with this digest, verified or cached."""
         if (caller := self.verified.get(digest)) is None:
             caller = await self._db.read(verify)
             self.verified.put(digest, caller)

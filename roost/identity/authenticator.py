@@ -177,7 +177,7 @@ class Authenticator:
         try:
             caller = await self._gateways.verify(password)
         except Unauthorised as error:
-            self._rejection(request)
+            self._rejection(request)  # only counts the failure: Git asks for a password at another challenge
             raise BasicUnauthorised from error
         if not {agent_id, request.host.agent_id} <= {caller.agent_id, None}:
             self._rejection(request)

@@ -86,7 +86,7 @@ class PlatformTokens:
             raise UnknownAgent
         kid, secret = self._signing.get_newest(connection)
         now = clock.utc_now()
-        expires = (now + LIFETIME).replace(microsecond=0)
+        expires = (now + LIFETIME).replace(microsecond=0)  # a JWT tells whole seconds
         claims = {
             "iss": ISSUER,
             "aud": _AUDIENCE,

@@ -10,11 +10,7 @@ from roost.identity.sessions.model import includes_role
 
 SCOPE_ACTIONS: Mapping[Right, str] = {**dict.fromkeys(Right, "write"), Right.READ: "read"}
 """The last part of the scope that gives a right."""
-_ROLES: Mapping[Right, Role] = {
-    **dict.fromkeys(Right, Role.EDITOR),
-    Right.READ: Role.VIEWER,
-    Right.MANAGE: Role.OWNER,
-}
+_ROLES: Mapping[Right, Role] = {**dict.fromkeys(Right, Role.EDITOR), Right.READ: Role.VIEWER, Right.MANAGE: Role.OWNER}
 """The lowest role of a browser session that has a right, where the scopes of its key give that, too."""
 _OF_AN_AGENT = frozenset(Right) - {Right.MANAGE}
 TOKEN_RIGHTS: Mapping[CallerKind, frozenset[Right]] = {

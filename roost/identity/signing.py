@@ -33,7 +33,7 @@ class SigningKeys:
             kid, secret = ids.new_id(), ids.random_bytes(32)
             store.add_signing_key(connection, kid, self._sealer.seal(secret, _associated_data(kid)), clock.utc_now())
             self._known[kid] = secret
-        kid = list(self._known)[-1]
+        kid = list(self._known)[-1]  # they are read in the order of their creation
         return kid, self._known[kid]
 
     def secret(self, connection: Connection, kid: object) -> bytes | None:

@@ -63,7 +63,7 @@ def list_agents(data: Data = None, output: FleetOutput = OutputFormat.TABLE) -> 
     if output is OutputFormat.YAML:
         print_fleet(server, [agent["agentId"] for agent in reversed(agents)])
         return
-    rows = [agent | {"lastUsed": format_age(agent.get("lastUsedAt"))} for agent in agents]
+    rows = (agent | {"lastUsed": format_age(agent.get("lastUsedAt"))} for agent in agents)
     print_rows(rows, _COLUMNS, output, agents)
 
 

@@ -41,7 +41,7 @@ def list_channels(agent: AgentName, data: Data = None, output: Output = OutputFo
     server = load_session(data)
     answer = server.call("GET", f"{server.agent_path(agent)}/channels")
     rows: dict[str, dict[str, Any]] = {name: row for name, row in answer.items() if isinstance(row, dict)}
-    shown = [{"channel": name, **row, "lastError": _describe_error(row)} for name, row in rows.items()]
+    shown = ({"channel": name, **row, "lastError": _describe_error(row)} for name, row in rows.items())
     print_rows(shown, _COLUMNS, output, answer)
 
 
@@ -136,7 +136,6 @@ def _confirm_writers(channel: str, present: Mapping[str, Any] | None, body: Mapp
 
 
 def _describe_writers(channel: Mapping[str, Any]) -> str:
-    """Return in words who may write to a bot."""
     if not channel["enabled"]:
         return "no one"
     listed = [one for one in channel["allowFrom"] if one != "*"]

@@ -257,7 +257,7 @@ class _Download:
         self._report.files += 1
         if entry.executable and target != Path("-"):
             mode = target.stat().st_mode
-            target.chmod(mode | (mode & _READABLE) >> 2)
+            target.chmod(mode | (mode & _READABLE) >> 2)  # who may read it may run it
 
 
 class _Upload:

@@ -27,9 +27,11 @@ def list_devices(agent: AgentName, data: Data = None, output: Output = OutputFor
     """List pending and paired devices."""
     server = load_session(data)
     found = server.call("GET", f"{server.agent_path(agent)}/devices")
-    if output is OutputFormat.TABLE and not found["supported"]:
+    if print_as_document(found, output):
+        return
+    if not found["supported"]:
         print_line(found["message"], error_console)
-    print_rows([*found["pending"], *found["paired"]], _COLUMNS, output, found)
+    print_rows([*found["pending"], *found["paired"]], _COLUMNS, output)
 
 
 @commands.command()
@@ -40,9 +42,8 @@ def approve(
 ) -> None:
     """Approve one device."""
     server = load_session(data)
-    print_line(
-        server.call("POST", f"{server.agent_path(agent)}/devices/{quote(request_id, safe='')}/approve")["message"]
-    )
+    path = f"{server.agent_path(agent)}/devices/{quote(request_id, safe='')}/approve"
+    print_line(server.call("POST", path)["message"])
 
 
 @commands.command("approve-all")

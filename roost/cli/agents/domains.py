@@ -151,7 +151,8 @@ def list_routes(agent: AgentName, data: Data = None, output: Output = OutputForm
     """List the routes, longest prefix first."""
     server = load_session(data)
     found = server.find_agent(agent)
-    _print_routes(found, server.call("GET", _routes_path(found))["mappings"], output)
+    mappings = server.call("GET", f"/v0/agents/{found['agentId']}/port-forwarding")["mappings"]
+    _print_routes(found, mappings, output)
 
 
 @route_commands.command("set")
@@ -175,9 +176,10 @@ def set_routes(
     mappings = [_parse_route(text) for text in routes or ()]
     server = load_session(data)
     found = server.find_agent(agent)
-    if not yes and (changes := _describe_changes(server.call("GET", _routes_path(found))["mappings"], mappings)):
+    path = f"/v0/agents/{found['agentId']}/port-forwarding"
+    if not yes and (changes := _describe_changes(server.call("GET", path)["mappings"], mappings)):
         confirm_change(f"{'; '.join(changes)}. Replace the routes of {found['name']}?", yes)
-    _print_routes(found, server.call("PUT", _routes_path(found), {"mappings": mappings})["mappings"], output)
+    _print_routes(found, server.call("PUT", path, {"mappings": mappings})["mappings"], output)
 
 
 def _parse_route(text: str) -> Mapping[str, Any]:
@@ -226,7 +228,3 @@ def _print_routes(agent: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]
         warn_of_open([one["pathPrefix"] for one in mappings if not one["protected"]])
     else:
         print_line("No routes: all paths outside /v0 are the gateway's.", error_console)
-
-
-def _routes_path(agent: Mapping[str, Any]) -> str:
-    return f"/v0/agents/{agent['agentId']}/port-forwarding"

@@ -69,7 +69,8 @@ def show_scripts(agent: AgentName, data: Data = None, output: Output = OutputFor
     """Show the status of an agent's scripts."""
     server = load_session(data)
     scripts = server.call("GET", f"{server.agent_path(agent)}/scripts")
-    print_rows([{"script": name, **script} for name, script in scripts.items()], _SCRIPT_COLUMNS, output, scripts)
+    rows = ({"script": name, **script} for name, script in scripts.items())
+    print_rows(rows, _SCRIPT_COLUMNS, output, scripts)
 
 
 @script_commands.command("retry")

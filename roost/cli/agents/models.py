@@ -35,8 +35,10 @@ def list_models(agent: AgentName, data: Data = None, output: Output = OutputForm
     """List the models that an agent may use, the default first."""
     server = load_session(data)
     found = server.call("GET", f"{server.agent_path(agent)}/models")
-    print_rows(found["models"], ("id", "provider"), output, found)
-    for problem in found.get("problems", ()) if output is OutputFormat.TABLE else ():
+    if print_as_document(found, output):
+        return
+    print_rows(found["models"], ("id", "provider"), output)
+    for problem in found.get("problems", ()):
         print_line(f"{problem}.", error_console)
 
 
@@ -77,9 +79,8 @@ def list_servers(data: Data = None, output: Output = OutputFormat.TABLE) -> None
     found = load_session(data).call("GET", "/v0/model-servers")
     if print_as_document(found, output):
         return
-    print_rows(
-        [row for one in found["servers"] for row in _rows(one)], ("server", "provider", "model", "baseUrl"), output
-    )
+    rows = [row for one in found["servers"] for row in _rows(one)]
+    print_rows(rows, ("server", "provider", "model", "baseUrl"), output)
     if not found["available"]:
         print_line(
             "Model servers are looked for only for the tenant 'default', on a server that no other machine reaches, "

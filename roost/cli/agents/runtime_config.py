@@ -83,17 +83,19 @@ def list_versions(
     owner = "" if agent is None else f"/agents/{server.find_agent(agent)['agentId']}"
     with error_console.status("Loading ..."):
         found = server.call("GET", f"/v0{owner}/available-agent-versions")
+    if print_as_document(found, output):
+        return
     if agent is None:
         engines = found["availableVersionsPerEngine"].items()
         rows = [{"engine": engine, "version": version} for engine, versions in engines for version in versions]
-        print_rows(rows, _VERSION_COLUMNS, output, found)
+        print_rows(rows, _VERSION_COLUMNS, output)
         return
     current, known = found["currentVersion"], found["availableVersions"]
     rows = [
         {"version": version, "engine": found["engine"], "current": "yes" if version == current else ""}
         for version in (known if current in known else [current, *known])
     ]
-    print_rows(rows, (*_VERSION_COLUMNS, "current"), output, found)
+    print_rows(rows, (*_VERSION_COLUMNS, "current"), output)
 
 
 def update_engine(

@@ -51,7 +51,7 @@ def list_secrets(
         print_rows(rows, ("name", "type", "synced", "updatedAt", "id"), output)
         return
     found = server.call("GET", "/v0/secrets")["secrets"]
-    rows = [{**row, "agents": [agent["name"] for agent in row["agents"]]} for row in found]
+    rows = ({**row, "agents": [agent["name"] for agent in row["agents"]]} for row in found)
     print_rows(rows, ("name", "type", "agents", "updatedAt", "id"), output, found)
 
 

@@ -98,11 +98,9 @@ def diff(
     """List the files that differ between two snapshots."""
     server = load_session(data)
     path = f"{server.agent_path(agent)}/snapshots"
-    pair = {
-        "from": find_snapshot(server, path, old)["snapshotCid"],
-        "to": find_snapshot(server, path, new)["snapshotCid"],
-    }
-    result = server.call("GET", f"{path}/diff?{urlencode(pair | ({'path': file} if file else {}))}")
+    before, after = (find_snapshot(server, path, name)["snapshotCid"] for name in (old, new))
+    query = {"from": before, "to": after} | ({"path": file} if file else {})
+    result = server.call("GET", f"{path}/diff?{urlencode(query)}")
     if print_as_document(result, output):
         return
     if file:

@@ -34,7 +34,7 @@ def list_tasks(agent: AgentName, data: Data = None, output: Output = OutputForma
     """List an agent's tasks."""
     server = load_session(data)
     tasks = server.call("GET", f"{server.agent_path(agent)}/tasks")["tasks"]
-    print_rows([_table_row(task) for task in tasks], _COLUMNS, output, tasks)
+    print_rows(map(_table_row, tasks), _COLUMNS, output, tasks)
 
 
 @commands.command()
@@ -128,9 +128,8 @@ def runs(
 ) -> None:
     """Show a task's runs, newest first."""
     server = load_session(data)
-    print_rows(
-        server.call("GET", f"{_task_path(server, agent, task)}/runs?limit={limit}")["runs"], _RUN_COLUMNS, output
-    )
+    found = server.call("GET", f"{_task_path(server, agent, task)}/runs?limit={limit}")["runs"]
+    print_rows(found, _RUN_COLUMNS, output)
 
 
 def _task_path(server: ServerSession, agent: str, name: str) -> str:

@@ -166,7 +166,7 @@ def change_contexts() -> Generator[ContextFile]:
         contexts = {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()}
         content = json.dumps({"current": file.current, "contexts": contexts}, indent=2) + "\n"
         with file_errors(path, ExitCode.NOT_ALLOWED):
-            write_private_file(path.resolve(), content)
+            write_private_file(path.resolve(), content)  # a link to the file stays one
 
 
 def _text(value: Any) -> str:

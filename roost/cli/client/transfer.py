@@ -21,7 +21,7 @@ def save_chunks(chunks: Iterable[bytes], target: Path, mode: int = 0o666) -> Non
         for chunk in chunks:
             writer.write(chunk)
         return
-    partial = target.with_name(f".roost-{os.getpid()}.part")
+    partial = target.with_name(f".roost-{os.getpid()}.part")  # in the same file system, where a rename is atomic
     try:
         with file_errors(target):
             partial.touch(mode)

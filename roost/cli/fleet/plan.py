@@ -309,7 +309,6 @@ def _describe_fields(before: Mapping[str, Any], changed: Mapping[str, Any]) -> s
 
 
 def _shorten(value: Any) -> str:
-    """Return a value as one short line."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         known = {**fields, "schedule": schedule_document(fields) if fields.get("kind") in _SCHEDULES else None}

@@ -5,10 +5,10 @@ The library is asked first, then the hub; a local folder is its CID, which is co
 
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from urllib.parse import quote
 
 from roost.agents.library.skills.bundle import Bundle
@@ -17,14 +17,12 @@ from roost.agents.library.skills.skill_file import parse_skill_file
 from roost.agents.library.skills.stored_bundle import PROGRAM_MODE, without_marker
 from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetSkill
-from roost.cli.fleet.live import FleetRequest, FleetServer
+from roost.cli.fleet.live import FleetRequest, FleetServer, Record
 from roost.cli.library.skill_files import read_bundle
 from roost.cli.storage.local_files import build_tree, nest_trees
 from roost.core.problem import InvalidInput
 from roost.storage.content.unixfs.importer import build_file
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-
-Record = Mapping[str, Any]
 
 
 class SkillNotDeclared(Exception):  # noqa: N818 - describes the reference
@@ -135,7 +133,6 @@ class SkillResolver:
         return ResolvedSkill(skill.label, name, cid, None, True, skill.acknowledge, "folder", request)
 
     def _find_version(self, cid: str) -> Record | None:
-        """Return the version of the library with a CID."""
         spellings = parse_cid_spellings(cid)
         return next((one for one in self._list_versions(cid) if one["skillCid"] in spellings), None)
 
@@ -166,6 +163,6 @@ def _zip_bundle(bundle: Bundle) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, file in bundle.files.items():
             entry = zipfile.ZipInfo(path)
-            entry.external_attr = (PROGRAM_MODE if file.is_executable else 0o644) << 16
+            entry.external_attr = (PROGRAM_MODE if file.is_executable else 0o644) << 16  # the Unix mode
             archive.writestr(entry, file.content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

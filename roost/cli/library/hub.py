@@ -44,7 +44,7 @@ def search(
     """List published skills: of this server, and of the other servers that it is set to search."""
     query = {"q": " ".join(words or ()) or None, "category": category, "sort": sort}
     found = _fetch_skills(load_session(data), drop_none(query) | ({"featured": "true"} if featured else {}), limit)
-    rows = [{**skill, "slug": _reference(skill), "verdict": verdict_level(skill)} for skill in found]
+    rows = ({**skill, "slug": _reference(skill), "verdict": verdict_level(skill)} for skill in found)
     print_rows(rows, _COLUMNS, output, found)
 
 

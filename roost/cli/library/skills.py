@@ -127,8 +127,8 @@ def publish(
     body["acknowledgement"] = acknowledge
     path = f"/v0/skills/{find_skill(server, skill)['skillId']}/publish"
     published = server.call("POST", path, drop_none(body))["skill"]
-    shown = {**published, "verdict": verdict_level(published)}
-    print_record(shown, output, _PUBLISHED_FIELDS, published)
+    if not print_as_document(published, output):
+        print_record({**published, "verdict": verdict_level(published)}, output, _PUBLISHED_FIELDS)
 
 
 @commands.command()
@@ -329,4 +329,4 @@ def _print_skill(skill: Mapping[str, Any], output: OutputFormat) -> None:
 
 def _print_versions(skills: Sequence[Mapping[str, Any]], columns: Sequence[str], output: OutputFormat) -> None:
     """Print versions; the cell of a verdict is its level."""
-    print_rows([{**skill, "verdict": verdict_level(skill)} for skill in skills], columns, output, skills)
+    print_rows(({**skill, "verdict": verdict_level(skill)} for skill in skills), columns, output, skills)

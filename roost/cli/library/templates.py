@@ -149,10 +149,12 @@ def validate(
 def list_refs(url: _GitUrl, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the branches and tags of a public Git repository, as the server sees it."""
     found = load_session(data).call("POST", "/v0/templates/refs", {"gitUrl": url}, timeout_seconds=_FETCH_SECONDS)
+    if print_as_document(found, output):
+        return
     rows = [{**ref, "kind": kind} for kind, field in (("branch", "branches"), ("tag", "tags")) for ref in found[field]]
     for row in rows:
         row["default"] = "yes" if row["kind"] == "branch" and row["name"] == found["defaultBranch"] else ""
-    print_rows(rows, ("kind", "name", "commitSha", "default"), output, found)
+    print_rows(rows, ("kind", "name", "commitSha", "default"), output)
 
 
 async def _inspect(path: Path) -> "InspectedTemplate":

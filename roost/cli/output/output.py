@@ -180,11 +180,11 @@ def print_message(message: Any, form: OutputFormat) -> None:
 
 
 def print_rows(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat, document: Any = None
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat, document: Any = None
 ) -> None:
     """Print records as a table of the given columns, or all fields as a document.
 
-    document: printed in place of the records, where a table shows them in other words than the API.
+    document: printed in place of the records, which are then not evaluated, where a table words them otherwise.
     """
     if print_as_document(list(rows) if document is None else document, form):
         return
@@ -199,14 +199,9 @@ def print_rows(
     console.print(table)
 
 
-def print_record(
-    record: Mapping[str, Any], form: OutputFormat, fields: Sequence[str] | None = None, document: Any = None
-) -> None:
-    """Print one line per field that is not empty, by default of all fields, or all fields as a document.
-
-    document: printed in place of the record, as by `print_rows`.
-    """
-    if print_as_document(record if document is None else document, form):
+def print_record(record: Mapping[str, Any], form: OutputFormat, fields: Sequence[str] | None = None) -> None:
+    """Print one line per field that is not empty, by default of all fields, or all fields as a document."""
+    if print_as_document(record, form):
         return
     lines = {name: text for name in fields or record if (text := _format_cell(record.get(name)))}
     width = max(map(len, lines), default=0)

@@ -80,9 +80,8 @@ def list_keys(tenant: Tenant = None, data: Data = None, output: Output = OutputF
     """List a tenant's keys, without their tokens."""
     if server := load_remote_session(data):
         _refuse_local_options(server, {"--tenant": tenant})
-        print_rows(
-            list(_fetch_keys(server.storage_session())), ("id", "name", "scopes", "createdAt", "revoked"), output
-        )
+        found = list(_fetch_keys(server.storage_session()))
+        print_rows(found, ("id", "name", "scopes", "createdAt", "revoked"), output)
         return
     print_rows(_list_here(data, tenant), _COLUMNS, output)
 
@@ -145,7 +144,6 @@ def _match_keys(given: str, keys: Sequence[Mapping[str, Any]]) -> Sequence[Mappi
 
 
 def _list_here(data: Path | None, tenant: str | None) -> list[dict[str, Any]]:
-    """List a tenant's keys in the database."""
     from roost.identity.api_keys import ApiKeys
 
     with open_data_folder(data) as (_, db):

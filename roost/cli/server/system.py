@@ -5,7 +5,16 @@ from typing import Annotated
 import typer
 
 from roost.cli.client.session import Data, load_session
-from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_record, print_rows
+from roost.cli.output.output import (
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    print_as_document,
+    print_line,
+    print_record,
+    print_rows,
+)
 from roost.cli.server.data_folder import open_data_folder
 from roost.core import clock
 
@@ -18,10 +27,12 @@ _ENGINE_COLUMNS = ("engine", "latestVersion", "installedVersions", "availableVer
 def show(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show versions, failing parts, servers, background work, disk and memory (bytes)."""
     state = load_session(data).call("GET", "/v0/system")
+    if print_as_document(state, output):
+        return
     failing = [name for name, status in state["checks"].items() if status != "ok"]
     servers = [f"{host['name']} ({'running' if host['isRunning'] else 'stopped'})" for host in state["hosts"]]
     flat = {f"{part} {name}": value for part in ("operations", "disk", "memory") for name, value in state[part].items()}
-    print_record({**state["software"], "failing": failing, "servers": servers, **flat}, output, document=state)
+    print_record({**state["software"], "failing": failing, "servers": servers, **flat}, output)
 
 
 @commands.command("checks")
@@ -34,7 +45,7 @@ def list_checks(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
 def list_engines(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the engines with their installed and available versions, and your agents that are behind."""
     engines = load_session(data).call("GET", "/v0/system/engines")["engines"]
-    rows = [{**one, "outdatedAgents": [agent["name"] for agent in one["outdatedAgents"]]} for one in engines]
+    rows = ({**one, "outdatedAgents": [agent["name"] for agent in one["outdatedAgents"]]} for one in engines)
     print_rows(rows, _ENGINE_COLUMNS, output, engines)
 
 

@@ -206,10 +206,12 @@ def _count_public(server: ServerSession) -> str:
 
 
 def _print_gateway(record: Mapping[str, Any], output: OutputFormat) -> None:
+    if print_as_document(record, output):
+        return
     policies = record["settings"]["restriction_policies"]
     allowed = {kind: [entry["value"] for entry in policies[policy]] for kind, policy in _POLICIES.items()}
     plain = {name: value for name, value in record.items() if name != "settings"}
-    print_record(plain | {name: values or None for name, values in allowed.items()}, output, document=record)
+    print_record(plain | {name: values or None for name, values in allowed.items()}, output)
 
 
 @domain_commands.command("list")

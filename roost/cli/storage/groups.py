@@ -36,9 +36,8 @@ def list_groups(
 ) -> None:
     """List your groups."""
     server = load_storage(data)
-    print_rows(
-        fetch_records(server, f"groups/{network_name(public)}", "groups", {"name": name}, limit), _COLUMNS, output
-    )
+    found = fetch_records(server, f"groups/{network_name(public)}", "groups", {"name": name}, limit)
+    print_rows(found, _COLUMNS, output)
 
 
 @commands.command()

@@ -18,6 +18,7 @@ from roost.cli.output.output import (
     count_nouns,
     exit_with_error,
     file_errors,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
@@ -83,7 +84,7 @@ def list_instructions(
     """List your payment instructions."""
     server = load_storage(data)
     found = fetch_records(server, _ROOT, "payment_instructions", {"name": name, "cid": cid}, limit)
-    print_rows([_format_prices(one) for one in found], _INSTRUCTION_COLUMNS, output, found)
+    print_rows(map(_format_prices, found), _INSTRUCTION_COLUMNS, output, found)
 
 
 @instruction_commands.command("create")
@@ -211,8 +212,9 @@ def _find_usdc(network: str) -> str:
 
 def _print_instruction(record: Mapping[str, Any], output: OutputFormat) -> None:
     """Print a record, its requirements in words unless the output is JSON."""
-    requirements = [_describe_requirement(one) for one in record["payment_requirements"]]
-    print_record({**record, "payment_requirements": requirements}, output, document=record)
+    if not print_as_document(record, output):
+        requirements = [_describe_requirement(one) for one in record["payment_requirements"]]
+        print_record({**record, "payment_requirements": requirements}, output)
 
 
 def _describe_requirement(requirement: Mapping[str, Any]) -> str:
@@ -221,5 +223,4 @@ def _describe_requirement(requirement: Mapping[str, Any]) -> str:
 
 
 def _format_prices(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add a column with the amount on each network."""
     return {**record, "price": [f"{one['amount']} on {one['network']}" for one in record["payment_requirements"]]}

@@ -7,6 +7,7 @@ change must have the session's CSRF token.
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from hmac import compare_digest
 
 from sqlalchemy import Connection
@@ -229,15 +230,7 @@ def _caller(session: BrowserSession, key: Caller) -> Caller:
     scopes = session_scopes(session.role, key)
     if not scopes and key.scopes:
         raise KeyOpensNoSession
-    return Caller(
-        key.kind,
-        session.tenant_id,
-        key_id=session.key_id,
-        key_name=key.key_name,
-        scopes=scopes,
-        session_digest=session.digest,
-        role=session.role,
-    )
+    return replace(key, scopes=scopes, session_digest=session.digest, role=session.role)
 
 
 def _detail(connection: Connection, session: BrowserSession, caller: Caller) -> SessionDetail:
