@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from roost.core.right import Right
 from roost.identity.caller import Caller, CallerKind, Role
-from roost.identity.errors import PermissionDenied
-from roost.identity.sessions.errors import RoleTooLow
+from roost.identity.errors import PermissionDenied, RoleTooLow
 from roost.identity.sessions.model import includes_role
 
 SCOPE_ACTIONS: Mapping[Right, str] = {**dict.fromkeys(Right, "write"), Right.READ: "read"}

@@ -19,6 +19,7 @@ from roost.cli.client.session import (
     Data,
     ServerSession,
     connection_errors,
+    drop_none,
     exit_with_response,
     load_session,
     open_http_client,
@@ -103,10 +104,9 @@ def create(
     if name is None and template is None:
         exit_with_error("Give the agent a name, or a template with --template.", ExitCode.USAGE)
     fields = {"name": name, "engine": engine, "description": description, "emoji": emoji}
-    fields |= {"templateId": template, "snapshotCid": snapshot}
-    body: dict[str, object] = {key: value for key, value in fields.items() if value is not None}
-    if attach_secrets:
-        body["attachSecrets"] = True
+    body = drop_none(
+        {**fields, "templateId": template, "snapshotCid": snapshot, "attachSecrets": attach_secrets or None}
+    )
     server = load_session(data)
     if skill:
         body |= {"skillCids": find_references(server, skill, acknowledge), "acknowledge": acknowledge}

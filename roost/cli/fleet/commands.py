@@ -78,8 +78,7 @@ def print_fleet(server: ServerSession, agent_ids: Sequence[str]) -> None:
     """Print the file that declares these agents as they are."""
     from roost.agents.workspace.scripts.errors import InvalidManifest
     from roost.cli.fleet.document import InvalidFleet, parse_fleet
-    from roost.cli.fleet.live import FleetRequestRefused, FleetServer
-    from roost.cli.fleet.render import render_fleet
+    from roost.cli.fleet.live import FleetRequestRefused, FleetServer, render_fleet
 
     reader = FleetServer(server)
     try:

@@ -19,8 +19,7 @@ from roost.cli.fleet.document import (
     task_document,
     task_fields,
 )
-from roost.cli.fleet.live import FleetRequest, LiveAgent, Record
-from roost.cli.fleet.render import is_expressible
+from roost.cli.fleet.live import FleetRequest, LiveAgent, Record, is_expressible
 from roost.cli.fleet.skills import ResolvedSkill, skill_key
 from roost.core.sensitive import Sensitive
 

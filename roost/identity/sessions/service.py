@@ -20,10 +20,9 @@ from roost.identity.api_keys import ApiKeys, caller_of_key
 from roost.identity.auth_request import SAFE_METHODS, AuthRequest, check_same_origin, find_session_token
 from roost.identity.caller import Caller, CallerCache, Role, token_digest
 from roost.identity.credential_hold import hold_while_valid
-from roost.identity.errors import MissingCredential, Unauthorised
+from roost.identity.errors import InvalidCsrfToken, InvalidLoginCode, KeyOpensNoSession, MissingCredential, Unauthorised
 from roost.identity.model import SCOPES
 from roost.identity.sessions import store
-from roost.identity.sessions.errors import InvalidCsrfToken, InvalidLoginCode, KeyOpensNoSession
 from roost.identity.sessions.model import (
     CODE_PREFIX,
     LIFETIME,

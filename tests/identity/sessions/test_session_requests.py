@@ -7,8 +7,7 @@ import pytest
 from roost.core.db import Database
 from roost.identity.auth_request import AuthRequest, session_cookie_pair
 from roost.identity.caller import Role
-from roost.identity.errors import ForeignOrigin, MissingCredential, TooManyAttempts, Unauthorised
-from roost.identity.sessions.errors import InvalidCsrfToken
+from roost.identity.errors import ForeignOrigin, InvalidCsrfToken, MissingCredential, TooManyAttempts, Unauthorised
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.request_address import HostAddress
