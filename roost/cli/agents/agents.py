@@ -281,11 +281,10 @@ def export_agent(
     if target != Path("-") and target.exists():
         confirm_change(f"Replace {target}?", yes)
     path = f"/v0/agents/{found['agentId']}"
+    query = ""
     if snapshot:
         cid = find_snapshot(server, f"{path}/snapshots", snapshot)["snapshotCid"]
         query = "?" + urlencode({"snapshotCid": cid})
-    else:
-        query = ""
     with progress_bar("Exporting", None) as advance:
         save_chunks(count_bytes(_download(server, f"{path}/export{query}"), advance), target, mode=0o600)
     if target != Path("-"):

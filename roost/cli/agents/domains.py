@@ -41,9 +41,11 @@ def list_domains(agent: AgentName, data: Data = None, output: Output = OutputFor
     """List the domains, with what each lacks."""
     server = load_session(data)
     found = server.call("GET", f"{server.agent_path(agent)}/domains")["domains"]
-    if found or output is not OutputFormat.TABLE:
+    if print_as_document(found, output):
+        return
+    if found:
         print_rows(found, _DOMAIN_COLUMNS, output)
-        warn_of_open([one["domain"] for one in found if not one["protected"] and output is OutputFormat.TABLE])
+        warn_of_open([one["domain"] for one in found if not one["protected"]])
     else:
         print_line("No domains.", error_console)
 

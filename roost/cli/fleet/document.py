@@ -57,6 +57,8 @@ _MESSAGES = {
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SLUG = re.compile(r"(@[^/@\s]+/[^/@\s]+)(?:@(\S+))?")
 _TIME = re.compile(r"\d{4}-")
+_MINUTE_MS = 60_000
+_TASK_FIELDS = ("name", "schedule", "payload", "description", "enabled", "delivery", "sessionTarget", "wakeMode")
 
 
 class InvalidFleet(InvalidInput):
@@ -266,10 +268,6 @@ def _describe_fault(document: YamlDocument, source: str, path: YamlPath, message
     return f"{source}:{document.lines[known]}: {where[:200]}: {message}"
 
 
-_MINUTE_MS = 60_000
-_FIELDS = ("name", "schedule", "payload", "description", "enabled", "delivery", "sessionTarget", "wakeMode")
-
-
 def task_fields(task: FleetTask) -> dict[str, Any]:
     """Return the fields that a task has, as a request has them; two equal tasks have equal fields."""
     found = task.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(task.model_fields_set))
@@ -280,7 +278,7 @@ def task_fields(task: FleetTask) -> dict[str, Any]:
 
 def parse_task_record(record: Mapping[str, Any]) -> FleetTask | None:
     """Return a task of an agent, None for one that a file cannot declare."""
-    fields = {key: _drop_none(record[key]) for key in _FIELDS if record[key] is not None}
+    fields = {key: _drop_none(record[key]) for key in _TASK_FIELDS if record[key] is not None}
     try:
         return FleetTask.model_validate(fields, strict=False)
     except ValidationError:

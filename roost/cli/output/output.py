@@ -88,7 +88,6 @@ def count_nouns(count: int, noun: str) -> str:
 
 
 def exit_with_error(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
-    """Print an error message and exit."""
     print_error(message)
     raise typer.Exit(code)
 
