@@ -162,7 +162,7 @@ class _ShellSession:
             event: dict[str, Any] = json.loads(message)
             self._session = event.get("session", self._session)
             return event.get("exitCode")
-        write_screen(message[8:])  # behind the place of its first byte in the whole output
+        write_screen(message[8:])  # the first 8 bytes are its offset in the session's output
         self._after = int.from_bytes(message[:8]) + len(message) - 8
         if self._after >= self._acknowledged + _ACKNOWLEDGE_BYTES:
             self._acknowledged = self._after
