@@ -15,14 +15,11 @@ from roost.events.recorder import EventRecorder
 from roost.http.stack.address import HostAddresses
 from roost.identity.api_keys import ApiKeys
 from roost.identity.authenticator import Authenticator
-from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.gateway_tokens import GatewayTokens, RotationWatch, TokenReads
 from roost.identity.known_credentials import KnownCredentials
 from roost.identity.platform_tokens import PlatformTokens
-from roost.identity.rotation_watch import RotationWatch
 from roost.identity.sessions.service import BrowserSessions
-from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
-from roost.identity.token_reads import TokenReads
 from roost.keyring import load_sealer
 from roost.net.dialer import PublicDialer
 from roost.net.guarded_transport import TransportFactory, transport_factory
@@ -42,7 +39,6 @@ class SessionServices(ServiceGroup):
     """Sessions of browsers."""
 
     sessions: BrowserSessions
-    authenticator: SessionAuthenticator
     failed_logins: FailedLoginThrottle
 
 
@@ -121,14 +117,13 @@ def _build_identity(settings: Settings, db: Database, sealer: Sealer, dashboard_
     keys, tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
     platform, failed_logins = PlatformTokens(db, sealer, tokens), FailedLoginThrottle(settings.failed_login_limit)
     sessions = BrowserSessions(db, keys, failed_logins, dashboard_url)
-    session_authenticator = SessionAuthenticator(sessions, failed_logins)
     return IdentityServices(
         api_keys=keys,
         gateway_tokens=tokens,
         platform_tokens=platform,
         token_reads=TokenReads(db, tokens),
         rotation_watch=RotationWatch(db, tokens),
-        sessions=SessionServices(sessions, session_authenticator, failed_logins),
-        authenticator=Authenticator(keys, tokens, platform, session_authenticator, failed_logins),
+        sessions=SessionServices(sessions, failed_logins),
+        authenticator=Authenticator(keys, tokens, platform, sessions, failed_logins),
         known_credentials=KnownCredentials(keys, tokens, platform, sessions),
     )

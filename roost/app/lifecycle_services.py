@@ -42,8 +42,7 @@ from roost.core.machine.disk_space import DiskBallast
 from roost.core.seal import Sealer
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import ContainerLimits
-from roost.identity.gateway_tokens import GatewayTokens
-from roost.identity.token_reads import TokenReads
+from roost.identity.gateway_tokens import GatewayTokens, TokenReads
 from roost.storage.content.service import ContentService
 from roost.web.service_registry import ServiceGroup
 from roost.work import OperationWorker

@@ -12,6 +12,12 @@ AgentName = Annotated[
 ]
 
 
+def optional_agent(default: str) -> Any:
+    """Declare the argument of a command whose agent can be left out."""
+    help_text = f"The agent's id or name (default: {default})."
+    return typer.Argument(metavar="AGENT", help=help_text, autocompletion=complete_agents)
+
+
 class PassThroughCommand(TyperCommand):
     """A command whose first argument is AGENT, and whose others are a command in it, with options of their own.
 

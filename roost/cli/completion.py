@@ -39,7 +39,7 @@ def complete_agents(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_secrets(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _complete(ctx, incomplete, lambda server: _list_field(server, "/v0/secrets", "secrets", "name"))
+    return _complete(ctx, incomplete, lambda server: _list_field(server, "/v0/secrets", ["secrets"], "name"))
 
 
 def complete_skills(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -54,34 +54,26 @@ def complete_skills(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     path = "/v0/public-templates?limit=100"
-    return _complete(ctx, incomplete, lambda server: _list_field(server, path, "templates", "slug"))
+    return _complete(ctx, incomplete, lambda server: _list_field(server, path, ["templates"], "slug"))
 
 
 def complete_gateways(ctx: typer.Context, incomplete: str) -> list[str]:
-    def list_names(server: ServerSession) -> Names:
-        found = server.storage_session().call("GET", "/v3/gateways?pageSize=100", timeout_seconds=_SECONDS)
-        return [row["domain"] for row in found["data"]["rows"]]
-
-    return _complete(ctx, incomplete, list_names)
+    path, rows = "/v3/gateways?pageSize=100", ("data", "rows")
+    return _complete(ctx, incomplete, lambda server: _list_field(server.storage_session(), path, rows, "domain"))
 
 
 def complete_groups(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return ids of groups, of the network that `--public` chooses."""
-    network = "public" if ctx.params.get("public") else "private"
-
-    def list_names(server: ServerSession) -> Names:
-        found = server.storage_session().call("GET", f"/v3/groups/{network}?limit=100", timeout_seconds=_SECONDS)
-        return [row["id"] for row in found["data"]["groups"]]
-
-    return _complete(ctx, incomplete, list_names)
+    path = f"/v3/groups/{'public' if ctx.params.get('public') else 'private'}?limit=100"
+    rows = ("data", "groups")
+    return _complete(ctx, incomplete, lambda server: _list_field(server.storage_session(), path, rows, "id"))
 
 
 def complete_domains(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the domains of the agent that stands before."""
 
     def list_names(server: ServerSession) -> Names:
-        agent_id = server.find_agent(ctx.params["agent"])["agentId"]
-        return _list_field(server, f"/v0/agents/{agent_id}/domains", "domains", "domain")
+        return _list_field(server, f"{server.agent_path(ctx.params['agent'])}/domains", ["domains"], "domain")
 
     return _complete(ctx, incomplete, list_names)
 
@@ -90,9 +82,12 @@ def complete_contexts(ctx: typer.Context, incomplete: str) -> list[str]:  # noqa
     return _answer(incomplete, lambda: [LOCAL, *read_contexts().contexts])
 
 
-def _list_field(server: ServerSession, path: str, list_field: str, field: str) -> list[str]:
-    answer: dict[str, list[dict[str, Any]]] = server.call("GET", path, timeout_seconds=_SECONDS)
-    return [row[field] for row in answer[list_field]]
+def _list_field(server: ServerSession, path: str, rows: Iterable[str], field: str) -> list[str]:
+    """Return a field of each record; `rows` leads to the records in the answer."""
+    found: Any = server.call("GET", path, timeout_seconds=_SECONDS)
+    for name in rows:
+        found = found[name]
+    return [row[field] for row in found]
 
 
 def _complete(ctx: typer.Context, incomplete: str, list_names: Callable[[ServerSession], Names]) -> list[str]:
@@ -118,4 +113,4 @@ def _answer(incomplete: str, ask: Callable[[], Names]) -> list[str]:
     thread = Thread(target=run, daemon=True)
     thread.start()
     thread.join(_SECONDS)
-    return list(found)
+    return list(found)  # a copy, because the thread may still run

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import Protocol
+from typing import Any
 
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 EXAMPLES: Sequence[str] = """
 roost up
@@ -242,15 +243,9 @@ roost workspace watch Ada
 _SHOWN_FOR_NOUN = 5
 
 
-class HelpedCommand(Protocol):
-    """A command of the program, whose help ends in an epilog."""
-
-    epilog: str | None
-
-
-def add_examples(command: HelpedCommand, path: tuple[str, ...]) -> None:
+def add_examples(command: TyperCommand | TyperGroup, path: tuple[str, ...]) -> None:
     """Show examples below the help of a command and of all below it."""
-    below: Mapping[str, HelpedCommand] = getattr(command, "commands", {})
+    below: Mapping[str, Any] = getattr(command, "commands", {})
     command.epilog = escape("\n".join(["Examples:", *examples_of(path, is_noun=bool(below))]))
     for name, one in below.items():
         add_examples(one, (*path, name))

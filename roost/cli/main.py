@@ -1,27 +1,70 @@
 """The `roost` program: its top-level commands and its groups of commands."""
 
 import sys
-from typing import Annotated, cast
+from importlib import import_module
+from typing import Annotated, Any, cast
 
 import typer
-from typer.main import get_command
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
 from roost import __version__
 from roost.cli.client.context_file import select_context
-from roost.cli.commands import COMMANDS
+from roost.cli.commands import COMMANDS, CommandSource
 from roost.cli.completion import complete_contexts
-from roost.cli.lazy_group import LazyGroup
+from roost.cli.examples import add_examples
 from roost.cli.output.output import ExitCode, print_error
 from roost.core.problem import Problem, ProblemKind
 from roost.core.sanitize import is_storable
 
 
-class _RootGroup(LazyGroup):
-    sources = COMMANDS
+class LazyCommand(TyperCommand):
+    """A command that has not been imported."""
+
+    def __init__(self, name: str, source: CommandSource) -> None:
+        super().__init__(name, help=source.summary)
+        self._name, self._source = name, source
+
+    def load(self) -> Any:
+        """Import the command or group and add examples to its help."""
+        module, _, attribute = self._source.target.partition(":")
+        found = getattr(import_module(f"roost.cli.{module}"), attribute or "commands")
+        parent = typer.Typer()
+        if isinstance(found, typer.Typer):
+            parent.add_typer(found, name=self._name, help=self._source.summary, no_args_is_help=True)
+        else:
+            parent.command(self._name, cls=self._source.kind)(found)
+        command: Any = get_group(parent).commands[self._name]
+        add_examples(command, (self._name,))
+        return command
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a command at its first use."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, source in COMMANDS.items():
+            self.add_command(LazyCommand(name, source))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, self._load(name, command), rest
+
+    def load_commands(self) -> None:
+        """Import all commands."""
+        for name, command in list(self.commands.items()):
+            self._load(name, command)
+
+    def _load(self, name: str | None, command: Any) -> Any:
+        if name is None or not isinstance(command, LazyCommand):
+            return command
+        self.commands[name] = command.load()
+        return self.commands[name]
 
 
 cli = typer.Typer(
-    cls=_RootGroup,
+    cls=LazyGroup,
     help="Roost: a self-hosted cloud for AI agents.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

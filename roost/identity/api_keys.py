@@ -11,16 +11,15 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.problem import InvalidInput, ServiceUnavailable
+from roost.core.problem import InvalidInput
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
-from roost.identity.caller import Caller, CallerKind
-from roost.identity.caller_cache import CallerCache, token_digest
+from roost.identity.caller import Caller, CallerCache, CallerKind, token_digest
 from roost.identity.credential_hold import hold_while_valid
 from roost.identity.errors import ApiKeyNotFound, MissingUser, PermissionDenied, Unauthorised
 from roost.identity.model import AUDIENCE, ISSUER, KEY_LIFETIME, SCOPES, ApiKey, IssuedApiKey, KeyFilter, Tenant
-from roost.identity.signing import ALGORITHM, SigningKeys, decode_claims, read_key_id
+from roost.identity.signing import ALGORITHM, SigningKeys
 
 KEY_PAGE_LIMIT = 100
 _MAX_TOKEN_LENGTH = 4096
@@ -32,7 +31,7 @@ class ApiKeys:
     def __init__(self, db: Database, sealer: Sealer) -> None:
         self._db = db
         self._signing = SigningKeys(sealer)
-        self._cache = CallerCache()
+        self.verified = CallerCache()
 
     def issue(
         self,
@@ -93,7 +92,7 @@ class ApiKeys:
             return key.id
 
         key_id = await self._db.write(revoke_key)
-        self._cache.drop(lambda caller: caller.key_id == key_id)
+        self.verified.drop(lambda caller: caller.key_id == key_id)
 
     def _issue(self, connection: Connection, key: ApiKey) -> Sensitive[str]:
         store.add_key(connection, key)
@@ -124,10 +123,6 @@ class ApiKeys:
         caller = await self._verify_cached(digest, lambda connection: self._verify_pair(connection, handle, secret))
         return await self._use(caller) if counts_use else caller
 
-    def has_verified(self, digest: bytes) -> bool:
-        """Return whether the token with this digest was valid when it was last verified."""
-        return self._cache.has(digest)
-
     @asynccontextmanager
     async def hold_open(self, key_id: str) -> AsyncGenerator[None, None]:
         """Cancel the block and raise Unauthorised within a second after the key expires or any server revokes it."""
@@ -135,16 +130,12 @@ class ApiKeys:
             yield
 
     async def _is_live(self, key_id: str) -> bool:
-        try:
-            return await self._db.read(lambda connection: self.find_live(connection, key_id)) is not None
-        except ServiceUnavailable:  # the database is away; it decides when it is back
-            return True
+        return await self._db.read(lambda connection: self.find_live(connection, key_id)) is not None
 
     async def _verify_cached(self, digest: bytes, verify: Callable[[Connection], Caller]) -> Caller:
-        """Return the caller with this digest, verified or cached."""
-        if (caller := self._cache.get(digest)) is None:
+        if (caller := self.verified.get(digest)) is None:
             caller = await self._db.read(verify)
-            self._cache.put(digest, caller)
+            self.verified.put(digest, caller)
         return caller
 
     async def _use(self, caller: Caller) -> Caller:
@@ -173,7 +164,7 @@ class ApiKeys:
         return store.revoke_key(connection, key_id, clock.utc_now())
 
     def _verify(self, connection: Connection, token: str) -> Caller:
-        claims = decode_claims(token, self._secret(connection, read_key_id(token)), AUDIENCE, _CLAIMS)
+        claims = self._signing.decode(connection, token, AUDIENCE, _CLAIMS)
         row = store.find_key(connection, str(claims["jti"]))
         if store.find_tenant(connection, str(claims["sub"])) is None:
             raise MissingUser
@@ -192,11 +183,6 @@ class ApiKeys:
             raise MissingUser
         return caller_of_key(row)
 
-    def _secret(self, connection: Connection, kid: object) -> bytes:
-        if (secret := self._signing.secret(connection, kid)) is None:
-            raise Unauthorised
-        return secret
-
 
 def _find_key(connection: Connection, tenant_id: str | None, name: str) -> ApiKey:
     key = store.find_key_by_handle(connection, name) or store.find_key(connection, name)
@@ -212,14 +198,13 @@ def key_pair(handle: str, secret: str) -> str:
 
 def caller_of_key(key: ApiKey) -> Caller:
     """Return the caller who has a key."""
-    is_counted = key.max_uses is not None
     return Caller(
         CallerKind.SERVICE,
         key.tenant_id,
         key_id=key.id,
         key_name=key.name,
         scopes=key.scopes,
-        is_counted=is_counted,
+        is_counted=key.max_uses is not None,
     )
 
 

@@ -10,7 +10,7 @@ task are those of its caller (`core/actor.py`).
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Path
@@ -20,9 +20,16 @@ from roost.core.actor import current_actor
 from roost.core.problem import NotFound
 from roost.core.right import Right
 from roost.identity.api_keys import ApiKeys
-from roost.identity.auth_request import AuthRequest, auth_request_of
+from roost.identity.auth_request import AuthRequest, auth_request_of, check_same_origin, session_cookie_pair
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.credentials import Credential, CredentialSource, find_credential, find_password, is_gateway_token
+from roost.identity.credentials import (
+    Credential,
+    CredentialSource,
+    find_credential,
+    find_key_pair,
+    find_password,
+    is_gateway_token,
+)
 from roost.identity.errors import (
     BasicUnauthorised,
     MissingBasicCredential,
@@ -33,9 +40,7 @@ from roost.identity.errors import (
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens, is_platform
 from roost.identity.rights import check_right
-from roost.identity.same_origin import check_same_origin
-from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
-from roost.identity.storage_credential import verify_storage_credential
+from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind, UrlFamily
@@ -51,20 +56,13 @@ AGENT: CallerKinds = SERVICE | {CallerKind.GATEWAY}
 MODEL: CallerKinds = AGENT | {CallerKind.RELAY}
 
 
+@dataclass(frozen=True)
 class Authenticator:
-    def __init__(
-        self,
-        keys: ApiKeys,
-        gateways: GatewayTokens,
-        platform: PlatformTokens,
-        sessions: SessionAuthenticator,
-        throttle: FailedLoginThrottle,
-    ) -> None:
-        self._keys = keys
-        self._gateways = gateways
-        self._platform = platform
-        self._sessions = sessions
-        self._throttle = throttle
+    _keys: ApiKeys
+    _gateways: GatewayTokens
+    _platform: PlatformTokens
+    _sessions: BrowserSessions
+    _throttle: FailedLoginThrottle
 
     async def identify_caller(self, request: AuthRequest, family: UrlFamily) -> Caller:
         """Authenticate by any credential of that API, before a body is read; the request's handler counts the use.
@@ -104,8 +102,7 @@ class Authenticator:
             return _act_as(agent if is_early else check_right(agent, request.right, request.scope))
         if (caller := await self._sessions.find_caller(request)) is None:
             try:
-                is_storage = request.host.kind in {HostKind.STORAGE, HostKind.LOCAL}
-                caller = await verify_storage_credential(self._keys, request, admits_keys=is_storage)
+                caller = await self._verify_storage_credential(request)
             except Unauthorised as error:
                 raise self._rejection(request) from error
         check_right(caller, request.right, None)
@@ -113,6 +110,19 @@ class Authenticator:
         if scope != ANY_SCOPE and not caller.allows(scope) and not caller.allows(wider):
             raise PermissionDenied(f"Permission denied: the key needs the scope {scope}")
         return _act_as(caller)
+
+    async def _verify_storage_credential(self, request: AuthRequest) -> Caller:
+        """Return the caller of a JWT, or of a key's handle and secret in the headers of old clients."""
+        pair, credential = find_key_pair(request.headers), find_credential(request.headers, request.query)
+        if pair is None and credential is None:
+            raise MissingCredential
+        if request.host.kind not in {HostKind.STORAGE, HostKind.LOCAL}:
+            raise Unauthorised
+        if pair is not None:
+            return await self._keys.verify_pair(*pair, counts_use=request.counts_use)
+        if credential is None or credential.source is not CredentialSource.HEADER:
+            raise Unauthorised
+        return await self._keys.verify(credential.token, counts_use=request.counts_use)
 
     async def _find_agent_itself(self, request: AuthRequest) -> Caller | None:
         """Return the agent whose relay socket or platform token it is; None with another credential."""
@@ -137,10 +147,6 @@ class Authenticator:
         if caller.kind is CallerKind.RELAY:
             raise NotFound
         raise PermissionDenied if caller.kind is CallerKind.PLATFORM else self._rejection(request)
-
-    async def authenticate_agent(self, request: AuthRequest, agent_id: str) -> Caller:
-        """Authenticate access to an agent: its tenant by JWT, or the holder of its gateway token."""
-        return await self.authenticate(request, AGENT, agent_id)
 
     async def authenticate_model(self, request: AuthRequest) -> Caller:
         """Authenticate access to the model gateway: an agent by relay or token, a tenant by JWT."""
@@ -171,7 +177,7 @@ class Authenticator:
         try:
             caller = await self._gateways.verify(password)
         except Unauthorised as error:
-            self._rejection(request)
+            self._rejection(request)  # only counts the failure: Git asks for a password at another challenge
             raise BasicUnauthorised from error
         if not {agent_id, request.host.agent_id} <= {caller.agent_id, None}:
             self._rejection(request)
@@ -191,10 +197,10 @@ class Authenticator:
     async def authorize_visit(self, request: AuthRequest, agent_id: str | None) -> AsyncGenerator[Caller, None]:
         """Authenticate access to an agent, or by JWT, for a stream, which ends when the credential becomes invalid."""
         caller = await self.authenticate(request, AGENT if agent_id else SERVICE, agent_id)
-        async with self.hold_stream(caller):
+        async with self._hold_stream(caller):
             yield caller
 
-    def hold_stream(self, caller: Caller) -> AbstractAsyncContextManager[object]:
+    def _hold_stream(self, caller: Caller) -> AbstractAsyncContextManager[object]:
         """Cancel the block within a second after the caller's credential becomes invalid."""
         if caller.session_digest is not None:
             return self._sessions.hold_open(caller.session_digest)
@@ -243,10 +249,7 @@ class Authenticator:
 
     async def _authenticate_gateway(self, request: AuthRequest, credential: Credential) -> Caller:
         if credential.source is CredentialSource.COOKIE:
-            is_shared = bool(request.host.cookie_prefix)
-            check_same_origin(
-                request.method, request.headers, request.host.origin, upgrade=request.upgrade, is_shared=is_shared
-            )
+            check_same_origin(request, is_shared=bool(request.host.cookie_prefix))
         try:
             return await self._gateways.verify(credential.token)
         except Unauthorised as error:

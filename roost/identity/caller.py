@@ -1,9 +1,11 @@
-"""The authenticated caller of a request."""
+"""The authenticated caller of a request, and the short-lived cache of those that were verified."""
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
 from roost.core.actor import Actor, ActorKind
+from roost.core.ttl_cache import TTLCache
 
 _RESOURCE_SCOPE_COLONS = 2
 
@@ -78,3 +80,15 @@ class Caller:
     def _writes(self, scope: str) -> bool:
         is_narrow = scope.count(":") == _RESOURCE_SCOPE_COLONS and not scope.startswith("org:agents:")
         return is_narrow and self.allows(scope.removesuffix(":read") + ":write")
+
+
+def token_digest(token: str) -> bytes:
+    """Return the SHA-256 (32 bytes) that is stored and looked up instead of a token of 256 random bits."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+class CallerCache(TTLCache[bytes, Caller]):
+    """Cache of callers by the digests of their credentials.
+
+    A revocation by another process takes effect within half a second, in this one at once.
+    """

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from roost.core.periodic import PeriodicTask
+from roost.core.problem import ServiceUnavailable
 from roost.identity.errors import Unauthorised
 
 
@@ -16,8 +17,9 @@ async def hold_while_valid(
     hold = asyncio.timeout(None)
 
     async def check() -> None:
-        if not hold.expired() and not await is_valid():
-            hold.reschedule(0)
+        with suppress(ServiceUnavailable):  # the database is away; it decides when it is back
+            if not hold.expired() and not await is_valid():
+                hold.reschedule(0)
 
     watch = PeriodicTask(name, check, interval)
     try:

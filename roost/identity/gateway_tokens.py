@@ -6,8 +6,9 @@ A rotation takes effect at once: holders of open connections subscribe to change
 import asyncio
 import hmac
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 
 from sqlalchemy import Connection
@@ -20,20 +21,22 @@ from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.core.ttl_cache import TTLCache
 from roost.identity import store
-from roost.identity.caller import Caller, CallerKind
-from roost.identity.caller_cache import CallerCache, token_digest
+from roost.identity.caller import Caller, CallerCache, CallerKind, token_digest
 from roost.identity.errors import Unauthorised, UnknownAgent
+from roost.identity.model import TokenRead
 
 GATEWAY_TOKEN_PREFIX = "rst_gw"  # noqa: S105 - marks a token
 _MAX_TOKEN_LENGTH = 256
 _WATCH_SECONDS = 0.5
+_LOOK_BACK = timedelta(minutes=1)
+"""More than the clocks of servers differ, and than a read of the database takes."""
 
 
 class GatewayTokens:
     def __init__(self, db: Database, sealer: Sealer) -> None:
         self._db = db
         self._sealer = sealer
-        self._cache = CallerCache()
+        self.verified = CallerCache()
         self._listeners: list[Callable[[str], None]] = []
         self._held: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
         self._changes = 0
@@ -57,7 +60,7 @@ class GatewayTokens:
     def notify_changed(self, agent_id: str) -> None:
         """Remove the agent's token from the cache and notify the subscribers."""
         self._changes += 1
-        self._cache.drop(lambda caller: caller.agent_id == agent_id)
+        self.verified.drop(lambda caller: caller.agent_id == agent_id)
         for hold in self._held.pop(agent_id, ()):
             hold.reschedule(0)
         for listener in self._listeners:
@@ -121,11 +124,7 @@ class GatewayTokens:
 
     def recall(self, token: str) -> Caller | None:
         """Return the caller of a token that was verified a moment ago."""
-        return self._cache.get(token_digest(token)) if len(token) <= _MAX_TOKEN_LENGTH else None
-
-    def has_verified(self, digest: bytes) -> bool:
-        """Return whether the token with this digest was valid when it was last verified."""
-        return self._cache.has(digest)
+        return self.verified.get(token_digest(token)) if len(token) <= _MAX_TOKEN_LENGTH else None
 
     async def verify(self, token: str) -> Caller:
         """Return the caller of a valid token. Raises Unauthorised."""
@@ -141,7 +140,7 @@ class GatewayTokens:
         if changes != self._changes:  # the token may have been rotated during the read
             return await self.verify(token)
         caller = Caller(CallerKind.GATEWAY, row.tenant_id, agent_id=row.agent_id, token_digest=key)
-        self._cache.put(key, caller)
+        self.verified.put(key, caller)
         return caller
 
     async def _check(self, agent_id: str, digest: bytes) -> None:
@@ -166,3 +165,59 @@ class GatewayTokens:
 
 def _associated_data(agent_id: str) -> str:
     return store.GATEWAY_TOKEN_ASSOCIATED_DATA.format(agent_id=agent_id)
+
+
+class RotationWatch(PeriodicTask):
+    """Task that closes what is open with a token that another process replaced: a server, or the command line."""
+
+    def __init__(self, db: Database, tokens: GatewayTokens) -> None:
+        super().__init__("rotations of gateway tokens", self._look, _WATCH_SECONDS)
+        self._db = db
+        self._tokens = tokens
+
+    async def _look(self) -> None:
+        since = clock.utc_now() - _LOOK_BACK
+        for agent_id, digest in await self._db.read(lambda connection: store.list_rotated_tokens(connection, since)):
+            if not self._tokens.rotated.has(digest):
+                self._tokens.rotated.put(digest, True)
+                self._tokens.notify_changed(agent_id)
+
+
+class TokenReads:
+    """Who has read which gateway token: a token outlives the key that its reader had.
+
+    Each is written once for a key and a token, so that further reads cost nothing.
+    """
+
+    def __init__(self, db: Database, tokens: GatewayTokens) -> None:
+        self._db = db
+        self._tokens = tokens
+        self._written = TTLCache[tuple[str, bool, bytes], bool]()
+
+    async def read(self, caller: Caller, agent_id: str) -> Sensitive[str]:
+        """Return the agent's token for a caller. Raises UnknownAgent."""
+        return await self._reveal(caller, agent_id, await self._tokens.read(agent_id))
+
+    async def rotate(self, caller: Caller, agent_id: str) -> Sensitive[str]:
+        """Replace the agent's token and return the new one for a caller. Raises UnknownAgent."""
+        return await self._reveal(caller, agent_id, await self._tokens.rotate(agent_id))
+
+    async def list(self, key_id: str) -> Sequence[TokenRead]:
+        """List the present tokens that a key or its sessions have read, oldest first."""
+        return await self._db.read(lambda connection: store.list_token_reads(connection, key_id))
+
+    async def _reveal(self, caller: Caller, agent_id: str, token: Sensitive[str]) -> Sensitive[str]:
+        if caller.key_id is None:
+            return token
+        entry = (caller.key_id, caller.session_digest is not None, token_digest(token.reveal()))
+        if not self._written.has(entry):
+            await self._db.write(lambda connection: note_read(connection, caller, agent_id))
+            self._written.put(entry, True)
+        return token
+
+
+def note_read(connection: Connection, caller: Caller, agent_id: str) -> None:
+    """Write down that the caller's key, if it has one, gets the agent's token."""
+    if caller.key_id is not None:
+        read = TokenRead(agent_id, caller.session_digest is not None, clock.utc_now())
+        store.add_token_read(connection, caller.key_id, read)

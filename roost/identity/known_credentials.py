@@ -1,13 +1,12 @@
 """Credentials that were valid when they were last verified, in the caches of this server."""
 
 from roost.identity.api_keys import ApiKeys, key_pair
-from roost.identity.auth_request import AuthRequest
-from roost.identity.caller_cache import token_digest
+from roost.identity.auth_request import AuthRequest, find_session_token
+from roost.identity.caller import token_digest
 from roost.identity.credentials import find_credential, find_key_pair, find_password
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
-from roost.identity.sessions.session_authenticator import find_session_token
 
 
 class KnownCredentials:
@@ -16,12 +15,12 @@ class KnownCredentials:
     def __init__(
         self, keys: ApiKeys, gateways: GatewayTokens, platform: PlatformTokens, sessions: BrowserSessions
     ) -> None:
-        self._caches = (keys, gateways, platform, sessions)
+        self._caches = (keys.verified, gateways.verified, platform.verified, sessions.verified)
 
     def find(self, request: AuthRequest) -> bytes | None:
         """Return the digest of the request's credential if that is known."""
         digest = token_digest(_credential_text(request))
-        return digest if any(cache.has_verified(digest) for cache in self._caches) else None
+        return digest if any(cache.has(digest) for cache in self._caches) else None
 
 
 def _credential_text(request: AuthRequest) -> str:

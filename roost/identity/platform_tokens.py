@@ -19,12 +19,11 @@ from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import store
-from roost.identity.caller import Caller, CallerKind
-from roost.identity.caller_cache import CallerCache, token_digest
+from roost.identity.caller import Caller, CallerCache, CallerKind, token_digest
 from roost.identity.errors import Unauthorised, UnknownAgent
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.model import ISSUER
-from roost.identity.signing import ALGORITHM, SigningKeys, decode_claims, read_key_id
+from roost.identity.signing import ALGORITHM, SigningKeys
 
 LIFETIME = timedelta(hours=1)
 _AUDIENCE = "roost-platform"
@@ -44,7 +43,7 @@ class PlatformTokens:
     def __init__(self, db: Database, sealer: Sealer, gateways: GatewayTokens) -> None:
         self._db = db
         self._signing = SigningKeys(sealer)
-        self._cache = CallerCache()
+        self.verified = CallerCache()
         self._changes = 0
         self._prefix: Sensitive[str] | None = None
         gateways.subscribe(self._forget)
@@ -68,21 +67,17 @@ class PlatformTokens:
             raise Unauthorised
         return caller
 
-    def has_verified(self, digest: bytes) -> bool:
-        """Return whether the token with this digest was valid when it was last verified."""
-        return self._cache.has(digest)
-
     async def _find_caller(self, token: str) -> Caller:
         if len(token) > _LONGEST:
             raise Unauthorised
         key = token_digest(token)
-        if (caller := self._cache.get(key)) is not None:
+        if (caller := self.verified.get(key)) is not None:
             return caller
         changes = self._changes
         caller = await self._db.read(lambda connection: self._verify(connection, token))
         if changes != self._changes:  # the token may have been rotated during the read
             return await self._find_caller(token)
-        self._cache.put(key, caller)
+        self.verified.put(key, caller)
         return caller
 
     def _issue(self, connection: Connection, agent_id: str, *, is_inside: bool) -> IssuedPlatformToken:
@@ -91,7 +86,7 @@ class PlatformTokens:
             raise UnknownAgent
         kid, secret = self._signing.get_newest(connection)
         now = clock.utc_now()
-        expires = (now + LIFETIME).replace(microsecond=0)
+        expires = (now + LIFETIME).replace(microsecond=0)  # a JWT tells whole seconds
         claims = {
             "iss": ISSUER,
             "aud": _AUDIENCE,
@@ -106,7 +101,9 @@ class PlatformTokens:
         return IssuedPlatformToken(Sensitive(_encode(claims, kid, secret)), expires)
 
     def _verify(self, connection: Connection, token: str) -> Caller:
-        claims = decode_claims(token, self._secret(connection, token), _AUDIENCE, _CLAIMS)
+        if not is_platform(token):
+            raise Unauthorised
+        claims = self._signing.decode(connection, token, _AUDIENCE, _CLAIMS)
         row = store.find_gateway_token(connection, str(claims["sub"]))
         if row is None or row.tenant_id != claims["tenant"]:
             raise Unauthorised
@@ -115,15 +112,9 @@ class PlatformTokens:
         is_inside = claims.get(_INSIDE) is True
         return Caller(CallerKind.PLATFORM, row.tenant_id, agent_id=row.agent_id, is_inside=is_inside)
 
-    def _secret(self, connection: Connection, token: str) -> bytes:
-        secret = self._signing.secret(connection, read_key_id(token))
-        if secret is None or not is_platform(token):
-            raise Unauthorised
-        return secret
-
     def _forget(self, agent_id: str) -> None:
         self._changes += 1
-        self._cache.drop(lambda caller: caller.agent_id == agent_id)
+        self.verified.drop(lambda caller: caller.agent_id == agent_id)
 
 
 def is_platform(token: str) -> bool:

@@ -4,17 +4,12 @@ from collections.abc import Mapping
 
 from roost.core.right import Right
 from roost.identity.caller import Caller, CallerKind, Role
-from roost.identity.errors import PermissionDenied
-from roost.identity.sessions.errors import RoleTooLow
+from roost.identity.errors import PermissionDenied, RoleTooLow
 from roost.identity.sessions.model import includes_role
 
 SCOPE_ACTIONS: Mapping[Right, str] = {**dict.fromkeys(Right, "write"), Right.READ: "read"}
 """The last part of the scope that gives a right."""
-_ROLES: Mapping[Right, Role] = {
-    **dict.fromkeys(Right, Role.EDITOR),
-    Right.READ: Role.VIEWER,
-    Right.MANAGE: Role.OWNER,
-}
+_ROLES: Mapping[Right, Role] = {**dict.fromkeys(Right, Role.EDITOR), Right.READ: Role.VIEWER, Right.MANAGE: Role.OWNER}
 """The lowest role of a browser session that has a right, where the scopes of its key give that, too."""
 _OF_AN_AGENT = frozenset(Right) - {Right.MANAGE}
 TOKEN_RIGHTS: Mapping[CallerKind, frozenset[Right]] = {

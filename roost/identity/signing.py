@@ -33,7 +33,7 @@ class SigningKeys:
             kid, secret = ids.new_id(), ids.random_bytes(32)
             store.add_signing_key(connection, kid, self._sealer.seal(secret, _associated_data(kid)), clock.utc_now())
             self._known[kid] = secret
-        kid = list(self._known)[-1]
+        kid = list(self._known)[-1]  # they are read in the order of their creation
         return kid, self._known[kid]
 
     def secret(self, connection: Connection, kid: object) -> bytes | None:
@@ -43,6 +43,12 @@ class SigningKeys:
         if kid not in self._known:
             self._load(connection)
         return self._known.get(kid)
+
+    def decode(self, connection: Connection, token: str, audience: str, required: Sequence[str]) -> Mapping[str, Any]:
+        """Return the claims of a valid token, as `decode_claims` does. Raises Unauthorised."""
+        if (secret := self.secret(connection, read_key_id(token))) is None:
+            raise Unauthorised
+        return decode_claims(token, secret, audience, required)
 
     def secrets(self, connection: Connection) -> Sequence[bytes]:
         """List all keys, for verifying tokens without a `kid`."""

@@ -80,22 +80,20 @@ _TOKEN_BY_DIGEST = gateway_tokens.select().where(gateway_tokens.c.digest == sa.b
 
 def add_tenant(connection: Connection, tenant: Tenant) -> bool:
     """Insert a tenant; return False if the name is taken."""
-    row = {"id": tenant.id, "name": tenant.name, "plan": tenant.plan.value, "created_at": tenant.created_at}
-    return insert_or_ignore(connection, tenants.insert().values(row))
+    return insert_or_ignore(connection, tenants.insert().values(record_values(tenants, tenant, plan=tenant.plan.value)))
 
 
 def find_tenant_by_name(connection: Connection, name: str) -> Tenant | None:
-    return _tenant(connection.execute(tenants.select().where(tenants.c.name == name)).first())
+    return read_one(connection, tenants.select().where(tenants.c.name == name), _tenant)
 
 
 def find_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
-    return _tenant(connection.execute(tenants.select().where(tenants.c.id == tenant_id)).first())
+    return read_one(connection, tenants.select().where(tenants.c.id == tenant_id), _tenant)
 
 
 def lock_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
     """Return the tenant and lock its row until the transaction ends; lock it before counting its rows."""
-    query = tenants.select().where(tenants.c.id == tenant_id).with_for_update()
-    return _tenant(connection.execute(query).first())
+    return read_one(connection, tenants.select().where(tenants.c.id == tenant_id).with_for_update(), _tenant)
 
 
 def set_plan(connection: Connection, tenant_id: str, plan: Plan) -> None:
@@ -203,8 +201,8 @@ def find_gateway_token_by_digest(connection: Connection, digest: bytes) -> Any:
     return connection.execute(_TOKEN_BY_DIGEST, {"sought": digest}).first()
 
 
-def _tenant(row: Any) -> Tenant | None:
-    return None if row is None else Tenant(row.id, row.name, Plan(row.plan), row.created_at)
+def _tenant(row: Any) -> Tenant:
+    return read_record(Tenant, row, plan=Plan(row.plan))
 
 
 def _key(row: Any) -> ApiKey:

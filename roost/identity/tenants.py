@@ -1,10 +1,12 @@
-"""Finding, creating and locking tenants."""
+"""Find, create and lock tenants; tell the operator of a deployment, the owner of its default tenant (decision 0011)."""
+
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.identity import store
-from roost.identity.caller import Plan
+from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.errors import MissingUser
 from roost.identity.model import DEFAULT_TENANT, Tenant
 
@@ -22,7 +24,7 @@ def ensure_tenant(connection: Connection, name: str, plan: Plan | None = None) -
             return ensure_tenant(connection, name, plan)
     elif plan is not None and plan is not tenant.plan:
         store.set_plan(connection, tenant.id, plan)
-        tenant = Tenant(tenant.id, tenant.name, plan, tenant.created_at)
+        tenant = replace(tenant, plan=plan)
     return tenant
 
 
@@ -40,3 +42,14 @@ def _require(tenant: Tenant | None) -> Tenant:
     if tenant is None:
         raise MissingUser
     return tenant
+
+
+def is_operator(connection: Connection, caller: Caller) -> bool:
+    """Return whether a caller is the operator: a credential of the operator's tenant, without limits, of no agent."""
+    is_unlimited = caller.kind is CallerKind.SERVICE and caller.grants(frozenset())
+    return is_unlimited and is_operator_tenant(connection, caller.tenant_id)
+
+
+def is_operator_tenant(connection: Connection, tenant_id: str) -> bool:
+    """Return whether a tenant, whose agents are the operator's, is the one that comes with the deployment."""
+    return get_tenant(connection, tenant_id).name == DEFAULT_TENANT

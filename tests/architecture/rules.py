@@ -221,7 +221,7 @@ RULES: tuple[Rule, ...] = (
             *("subprocess.*", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
             *("os.system", "os.popen", "os.fork", "os.posix_spawn", "os.execv", "os.execve", "os.execvpe", "os.spawnv"),
         ),
-        (*_CHILDREN, "roost/cli/agents/clone.py"),  # the user's own Git
+        (*_CHILDREN, "roost/cli/agents/copy.py"),  # the user's own Git
         "only drivers (on the host), the warden (in a container) and core/subprocess_worker.py run programs",
         "import subprocess\nsubprocess.run(['true'])",
     ),

@@ -253,7 +253,7 @@ async def test_a_session_ends_with_time(server: RunningServer, key: str, monkeyp
 
     def move_clock(**passed: float) -> None:
         monkeypatch.setattr(clock, "utc_now", lambda: began + timedelta(**passed))
-        server.roost.core.identity.sessions.sessions._cache.drop(lambda _: True)
+        server.roost.core.identity.sessions.sessions.verified.drop(lambda _: True)
 
     move_clock(minutes=11)
     assert (await Browser(server).sign_in({"code": late_code})).json() == USED

@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Route
 
 from roost.http.dashboard import application, static_responses
 from roost.identity.credentials import session_headers
-from roost.identity.sessions import api, session_authenticator
+from roost.identity.sessions import api, service
 from tests.dashboard.test_hostile_sites import SIGN_IN, HostileSites, _tenant, attack, browser, public, signed_in
 
 __all__ = ["browser", "public"]
@@ -22,8 +22,8 @@ def cross_site_headers(*given: Any) -> Mapping[str, str]:
 
 
 DISABLE: Mapping[str, Disable] = {
-    "origin": lambda patch: patch.setattr(session_authenticator, "check_same_origin", lambda *_, **__: None),
-    "csrf": lambda patch: patch.setattr(session_authenticator, "compare_digest", lambda *_: True),
+    "origin": lambda patch: patch.setattr(service, "check_same_origin", lambda *_, **__: None),
+    "csrf": lambda patch: patch.setattr(service, "compare_digest", lambda *_: True),
     "same site": lambda patch: patch.setattr(api, "session_headers", cross_site_headers),
     "sign-in": lambda patch: patch.setattr(api, "check_same_origin", lambda *_, **__: None),
     "framing": lambda patch: patch.setattr(

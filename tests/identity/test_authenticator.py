@@ -12,7 +12,7 @@ from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
 from roost.identity.auth_request import AuthRequest
-from roost.identity.authenticator import ANY_SCOPE, SERVICE, Authenticator
+from roost.identity.authenticator import AGENT, ANY_SCOPE, SERVICE, Authenticator
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.credentials import find_credential
 from roost.identity.errors import (
@@ -27,7 +27,6 @@ from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.known_credentials import KnownCredentials
 from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
-from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind, UrlFamily
@@ -46,9 +45,7 @@ class AuthEnv:
         throttle = FailedLoginThrottle(ATTEMPTS)
         self.sessions = BrowserSessions(database, self.keys, throttle, "http://localhost:8642")
         self.known_credentials = KnownCredentials(self.keys, self.gateways, platform, self.sessions)
-        self.authenticator = Authenticator(
-            self.keys, self.gateways, platform, SessionAuthenticator(self.sessions, throttle), throttle
-        )
+        self.authenticator = Authenticator(self.keys, self.gateways, platform, self.sessions, throttle)
         self.jwt: dict[str, str] = {}
         self.token: dict[str, str] = {}
         for tenant, agent in (("a", "agent-1"), ("b", "agent-2")):
@@ -66,6 +63,9 @@ class AuthEnv:
             ).reveal()
         )
 
+    async def authenticate_agent(self, request: AuthRequest, agent_id: str) -> Caller:
+        return await self.authenticator.authenticate(request, AGENT, agent_id)
+
 
 @pytest.fixture
 def env(database: Database) -> AuthEnv:
@@ -82,9 +82,7 @@ def auth_request(host_kind: HostKind, token: str | None = None, agent: str = "ag
 async def test_a_jwt_enters_the_management_address(env: AuthEnv) -> None:
     caller = await env.authenticator.authenticate(auth_request(HostKind.MANAGEMENT, env.jwt["a"]), SERVICE)
     assert caller.kind is CallerKind.SERVICE
-    assert (
-        await env.authenticator.authenticate_agent(auth_request(HostKind.LOCAL, env.jwt["a"]), "agent-1")
-    ).agent_id is None
+    assert (await env.authenticate_agent(auth_request(HostKind.LOCAL, env.jwt["a"]), "agent-1")).agent_id is None
 
 
 async def test_a_gateway_token_enters_its_agents_address_by_three_ways(env: AuthEnv) -> None:
@@ -95,7 +93,7 @@ async def test_a_gateway_token_enters_its_agents_address_by_three_ways(env: Auth
         auth_request(HostKind.AGENT, headers={"cookie": f"x=y; gw_token={token}"}),
         auth_request(HostKind.LOCAL, token),
     ):
-        caller = await env.authenticator.authenticate_agent(way, "agent-1")
+        caller = await env.authenticate_agent(way, "agent-1")
         assert (caller.kind, caller.agent_id) == (CallerKind.GATEWAY, "agent-1")
 
 
@@ -119,7 +117,7 @@ async def test_without_a_credential_nobody_enters(env: AuthEnv) -> None:
     for host_kind in (HostKind.MANAGEMENT, HostKind.LOCAL, HostKind.AGENT):
         for ask in (
             lambda e: env.authenticator.authenticate(e, SERVICE),
-            lambda e: env.authenticator.authenticate_agent(e, "agent-1"),
+            lambda e: env.authenticate_agent(e, "agent-1"),
             env.authenticator.authenticate_model,
         ):
             with pytest.raises(MissingCredential):
@@ -128,11 +126,11 @@ async def test_without_a_credential_nobody_enters(env: AuthEnv) -> None:
 
 async def test_a_foreign_credential_is_refused(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):  # A5
-        await env.authenticator.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.jwt["b"]), "agent-1")
+        await env.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.jwt["b"]), "agent-1")
     with pytest.raises(Unauthorised):  # A6, on the path and on the host
-        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-2"]), "agent-1")
+        await env.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-2"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-2"]), "agent-2")
+        await env.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-2"]), "agent-2")
     with pytest.raises(Unauthorised):
         await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, env.token["agent-2"]))
     with pytest.raises(Unauthorised):  # A7
@@ -141,18 +139,18 @@ async def test_a_foreign_credential_is_refused(env: AuthEnv) -> None:
 
 async def test_each_address_takes_its_own_kind(env: AuthEnv) -> None:
     with pytest.raises(Unauthorised):
-        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.jwt["a"]), "agent-1")
+        await env.authenticate_agent(auth_request(HostKind.AGENT, env.jwt["a"]), "agent-1")
     with pytest.raises(Unauthorised):
-        await env.authenticator.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.token["agent-1"]), "agent-1")
+        await env.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.token["agent-1"]), "agent-1")
     with pytest.raises(Unauthorised):
         await env.authenticator.authenticate(auth_request(HostKind.AGENT, env.jwt["a"]), SERVICE)
 
 
 async def test_an_unknown_agent_is_missing_for_a_jwt_only(env: AuthEnv) -> None:
     with pytest.raises(UnknownAgent):
-        await env.authenticator.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.jwt["a"]), "nobody")
+        await env.authenticate_agent(auth_request(HostKind.MANAGEMENT, env.jwt["a"]), "nobody")
     with pytest.raises(Unauthorised):
-        await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-1"]), "nobody")
+        await env.authenticate_agent(auth_request(HostKind.AGENT, env.token["agent-1"]), "nobody")
 
 
 async def test_a_relay_needs_no_token_and_opens_models_only(env: AuthEnv) -> None:
@@ -160,7 +158,7 @@ async def test_a_relay_needs_no_token_and_opens_models_only(env: AuthEnv) -> Non
     assert (caller.kind, caller.agent_id) == (CallerKind.RELAY, "agent-1")
     for ask in (
         env.authenticator.authenticate(auth_request(HostKind.RELAY), SERVICE),
-        env.authenticator.authenticate_agent(auth_request(HostKind.RELAY), "agent-1"),
+        env.authenticate_agent(auth_request(HostKind.RELAY), "agent-1"),
     ):
         with pytest.raises(NotFound):
             await ask
@@ -191,30 +189,24 @@ async def test_the_first_credential_counts_and_is_never_joined_with_another(env:
     good, bad = env.token["agent-1"], "rst_gw_" + "0" * 64
     both = {"authorization": f"Bearer {bad}", "cookie": f"gw_token={good}"}
     with pytest.raises(Unauthorised):
-        await env.authenticator.authenticate_agent(
-            auth_request(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1"
-        )
+        await env.authenticate_agent(auth_request(HostKind.AGENT, headers=both, query=f"token={good}"), "agent-1")
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://agent-2.agents.localhost:8642"])
 async def test_a_cookie_from_a_foreign_page_changes_nothing(env: AuthEnv, origin: str) -> None:
     headers = {"cookie": f"gw_token={env.token['agent-1']}", "origin": origin}
     with pytest.raises(ForeignOrigin):
-        await env.authenticator.authenticate_agent(
-            auth_request(HostKind.AGENT, headers=headers, method="POST"), "agent-1"
-        )
+        await env.authenticate_agent(auth_request(HostKind.AGENT, headers=headers, method="POST"), "agent-1")
     with pytest.raises(ForeignOrigin):
         await env.authenticator.authenticate_gateway_token(auth_request(HostKind.AGENT, headers=headers, upgrade=True))
-    await env.authenticator.authenticate_agent(
-        auth_request(HostKind.AGENT, headers=headers), "agent-1"
-    )  # reading changes nothing
+    await env.authenticate_agent(auth_request(HostKind.AGENT, headers=headers), "agent-1")  # reading changes nothing
 
 
 async def test_a_cookie_that_another_page_set_for_the_domain_authorises_nothing(env: AuthEnv) -> None:
     for other in ("anything", env.token["agent-2"]):
         headers = {"cookie": f"gw_token={other}; gw_token={env.token['agent-1']}"}
         with pytest.raises((Unauthorised, NotFound)):  # it hides the token, as the threat model says
-            await env.authenticator.authenticate_agent(auth_request(HostKind.AGENT, headers=headers), "agent-1")
+            await env.authenticate_agent(auth_request(HostKind.AGENT, headers=headers), "agent-1")
 
 
 async def test_a_cookie_needs_an_origin_to_upgrade(env: AuthEnv) -> None:
@@ -224,7 +216,7 @@ async def test_a_cookie_needs_an_origin_to_upgrade(env: AuthEnv) -> None:
     await env.authenticator.authenticate_gateway_token(
         auth_request(HostKind.AGENT, headers=cookie | {"origin": OWN}, upgrade=True)
     )
-    await env.authenticator.authenticate_agent(
+    await env.authenticate_agent(
         auth_request(HostKind.AGENT, headers=cookie | {"origin": OWN}, method="POST"), "agent-1"
     )
 

@@ -6,9 +6,8 @@ import pytest
 
 from roost.core.right import Right
 from roost.identity.caller import Caller, CallerKind, Role
-from roost.identity.errors import PermissionDenied
+from roost.identity.errors import PermissionDenied, RoleTooLow
 from roost.identity.rights import check_right
-from roost.identity.sessions.errors import RoleTooLow
 from roost.identity.sessions.model import session_scopes
 
 SCOPE = "org:agents"

@@ -1,12 +1,16 @@
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from roost import app, config
 from roost.core.db import Database
 from roost.identity import tenants
-from roost.identity.caller import Plan
+from roost.identity.caller import Caller, CallerKind, Plan, Role
 from roost.identity.errors import MissingUser
 from roost.identity.model import DEFAULT_TENANT
+from roost.identity.tenants import is_operator, is_operator_tenant
 
 
 def ensure(database: Database, name: str, plan: Plan | None = None) -> tuple[str, Plan]:
@@ -50,3 +54,26 @@ def test_one_that_is_not_there(database: Database) -> None:
     for act in (tenants.get_tenant, tenants.lock_tenant):
         with pytest.raises(MissingUser):
             database.run(lambda connection, act=act: act(connection, "nobody"))
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    opened = app.open_database(config.load_settings({"ROOST_DATA": str(tmp_path / "data")}))
+    yield opened
+    opened.close()
+
+
+def test_the_operator_is_the_default_tenant_without_limits(db: Database) -> None:
+    own, other = (db.run(lambda c, name=name: tenants.ensure_tenant(c, name)).id for name in ("default", "acme"))
+    assert db.run(lambda connection: is_operator_tenant(connection, own))
+    assert not db.run(lambda connection: is_operator_tenant(connection, other))
+    for caller, expected in (
+        (Caller(CallerKind.SERVICE, own), True),
+        (Caller(CallerKind.SERVICE, own, role=Role.OWNER), True),
+        (Caller(CallerKind.SERVICE, other), False),
+        (Caller(CallerKind.SERVICE, own, scopes=frozenset({"org:write", "org:read"})), False),
+        (Caller(CallerKind.SERVICE, own, is_counted=True), False),
+        (Caller(CallerKind.PLATFORM, own, agent_id="a"), False),
+        (Caller(CallerKind.GATEWAY, own, agent_id="a"), False),
+    ):
+        assert db.run(lambda connection, caller=caller: is_operator(connection, caller)) is expected

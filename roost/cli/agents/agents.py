@@ -1,21 +1,33 @@
-"""`roost agents ...`: the verbs of agents."""
+"""`roost agents ...`: the verbs of agents, and an agent as one file."""
 
+import shlex
 import sys
 import webbrowser
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 import typer
 
-from roost.cli.agents.archives import export_agent, import_agent
 from roost.cli.agents.execute import exec_command
 from roost.cli.agents.logs import print_logs
 from roost.cli.agents.shell import open_shell
 from roost.cli.agents.snapshots import find_snapshot, take_snapshot
 from roost.cli.arguments import AgentName, PassThroughCommand
-from roost.cli.client.session import Data, connection_errors, exit_with_response, load_session, open_http_client
+from roost.cli.client.session import (
+    Data,
+    ServerSession,
+    connection_errors,
+    drop_none,
+    exit_with_response,
+    load_session,
+    open_http_client,
+)
+from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.completion import complete_templates
 from roost.cli.fleet.commands import print_fleet
-from roost.cli.library.agent_skills import Acknowledge, find_references, print_agent_skills
+from roost.cli.library.skills import Acknowledge, find_references, print_agent_skills
 from roost.cli.output.output import (
     ExitCode,
     FleetOutput,
@@ -25,19 +37,23 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_error,
+    file_errors,
     format_age,
+    print_document,
     print_line,
     print_record,
     print_rows,
     secret_commands,
 )
+from roost.cli.server.dashboard import show_link
 
-commands = typer.Typer(help="Manage agents, each in its own container.", no_args_is_help=True)
+commands = typer.Typer()
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt", "lastUsed")
 _PROFILE = ("engine", "description", "vibe", "emoji", "model")
-_UPDATE_TIMEOUT_SECONDS = 180.0  # another model restarts the gateway
 _PROFILE_COLUMNS = ("agentId", "name", "description", "vibe", "emoji", "model", "status")
+_UPDATE_TIMEOUT_SECONDS = 180.0  # another model restarts the gateway
 _PAGE_TIMEOUT_SECONDS = 30.0
+_CHUNK_BYTES = 1024**2
 
 
 @commands.command("list")
@@ -48,9 +64,8 @@ def list_agents(data: Data = None, output: FleetOutput = OutputFormat.TABLE) -> 
     if output is OutputFormat.YAML:
         print_fleet(server, [agent["agentId"] for agent in reversed(agents)])
         return
-    if output is OutputFormat.TABLE:
-        agents = [agent | {"lastUsed": format_age(agent.get("lastUsedAt"))} for agent in agents]
-    print_rows(agents, _COLUMNS, output)
+    rows = (agent | {"lastUsed": format_age(agent.get("lastUsedAt"))} for agent in agents)
+    print_rows(rows, _COLUMNS, output, agents)
 
 
 @commands.command("memory")
@@ -89,10 +104,9 @@ def create(
     if name is None and template is None:
         exit_with_error("Give the agent a name, or a template with --template.", ExitCode.USAGE)
     fields = {"name": name, "engine": engine, "description": description, "emoji": emoji}
-    fields |= {"templateId": template, "snapshotCid": snapshot}
-    body: dict[str, object] = {key: value for key, value in fields.items() if value is not None}
-    if attach_secrets:
-        body["attachSecrets"] = True
+    body = drop_none(
+        {**fields, "templateId": template, "snapshotCid": snapshot, "attachSecrets": attach_secrets or None}
+    )
     server = load_session(data)
     if skill:
         body |= {"skillCids": find_references(server, skill, acknowledge), "acknowledge": acknowledge}
@@ -142,11 +156,7 @@ def show(agent: AgentName, data: Data = None, output: FleetOutput = OutputFormat
 
 
 @commands.command()
-def delete(
-    agent: AgentName,
-    yes: Yes = False,
-    data: Data = None,
-) -> None:
+def delete(agent: AgentName, yes: Yes = False, data: Data = None) -> None:
     """Delete an agent with its container and files."""
     server = load_session(data)
     found = server.find_agent(agent)
@@ -209,11 +219,8 @@ def open_agent(
     link = server.call("POST", f"/v0/agents/{found['agentId']}/sign-in-link")["url"]
     if print_url:
         sys.stdout.write(f"{link}\n")
-    elif webbrowser.open(link):
-        print_line(f"Opened {found['url']}/")
     else:
-        print_line("No browser was found. Open this link in one; it works once, for 60 seconds:", error_console)
-        sys.stdout.write(f"{link}\n")
+        show_link(link, f"{found['url']}/", "60 seconds", is_open=webbrowser.open(link))
 
 
 @commands.command("update")
@@ -236,7 +243,7 @@ def update_profile(
     if not body:
         exit_with_error("Nothing to change: give --name, --description, --vibe, --emoji or --model.", ExitCode.USAGE)
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/platform/metadata"
+    path = f"{server.agent_path(agent)}/platform/metadata"
     with error_console.status("Changing ..."):
         answer = server.call("PATCH", path, body, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
     print_record(answer["agent"], output, _PROFILE_COLUMNS)
@@ -246,7 +253,7 @@ def update_profile(
 def show_status(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show an agent's state, and that of its gateway's process now."""
     server = load_session(data)
-    print_record(server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/status"), output)
+    print_record(server.call("GET", f"{server.agent_path(agent)}/status"), output)
 
 
 @commands.command("engines")
@@ -255,8 +262,59 @@ def list_engines(data: Data = None, output: Output = OutputFormat.TABLE) -> None
     print_rows(load_session(data).call("GET", "/v0/agents/engines")["engines"], ("id", "label"), output)
 
 
-commands.command("export")(export_agent)
-commands.command("import")(import_agent)
+@commands.command("export")
+def export_agent(
+    agent: AgentName,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file, `-` for standard output. Default: NAME.car.")
+    ] = None,
+    snapshot: Annotated[
+        str | None, typer.Option(help="CID or label of one of its snapshots (default: its present state).")
+    ] = None,
+    yes: Yes = False,
+    data: Data = None,
+) -> None:
+    """Write an agent to one file, without the values of its secrets; `import` creates the agent again anywhere."""
+    server = load_session(data)
+    found = server.find_agent(agent)
+    target = file or Path(f"{found['name'].replace('/', '-')}.car")
+    if target != Path("-") and target.exists():
+        confirm_change(f"Replace {target}?", yes)
+    path = f"/v0/agents/{found['agentId']}"
+    query = ""
+    if snapshot:
+        cid = find_snapshot(server, f"{path}/snapshots", snapshot)["snapshotCid"]
+        query = "?" + urlencode({"snapshotCid": cid})
+    with progress_bar("Exporting", None) as advance:
+        save_chunks(count_bytes(_download(server, f"{path}/export{query}"), advance), target, mode=0o600)
+    if target != Path("-"):
+        print_line(f"Exported {found['name']} to {target} ({target.stat().st_size} bytes).")
+
+
+@commands.command("import")
+def import_agent(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `roost agents export`.")],
+    name: Annotated[str | None, typer.Option(help="Name of the new agent (default: that in the file).")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Create an agent from a file of `export`, and say which secrets and channels it still needs."""
+    server = load_session(data)
+    with file_errors(file):
+        size = file.stat().st_size
+    query = f"?name={quote(name, safe='')}" if name else ""
+    headers = {"Content-Type": "application/vnd.ipld.car", "Content-Length": str(size)}
+    with progress_bar("Importing", size) as advance:
+        answer = server.send(f"/v0/agents/import{query}", count_bytes(_read_chunks(file, size), advance), headers)
+    if output is not OutputFormat.TABLE:
+        answer["agent"].pop("gatewayToken", None)
+        print_document(answer, output)
+        return
+    print_line(f"Imported {answer['agent']['name']} ({answer['agent']['agentId']}).")
+    for line in _describe_lost(server, answer):
+        print_line(line)
+
+
 commands.command("logs")(print_logs)
 commands.command("exec", cls=PassThroughCommand)(exec_command)
 commands.command("shell", cls=PassThroughCommand)(open_shell)
@@ -267,10 +325,7 @@ def _describe_missing(agent_id: str, item: dict[str, str]) -> str:
     name, kind = item["name"], item["type"]
     needed = "Required" if item["required"] else "Optional"
     about = f": {item['description']}" if item["description"] else ""
-    commands_of = {
-        "secret": secret_commands(agent_id, name),
-        "channel": f"roost channels set {agent_id} {name}",
-    }
+    commands_of = {"secret": secret_commands(agent_id, name), "channel": f"roost channels set {agent_id} {name}"}
     advice = commands_of.get(kind, item["reason"])
     return f"{needed} {kind} {name}{about}\n  {advice}"
 
@@ -278,3 +333,37 @@ def _describe_missing(agent_id: str, item: dict[str, str]) -> str:
 def _without_token(record: dict[str, object]) -> dict[str, object]:
     """Remove the gateway token, which scrollback and logs would keep, and the duplicate of `lifecycle`."""
     return {key: value for key, value in record.items() if key not in {"gatewayToken", "lifecycleJson"}}
+
+
+def _download(server: ServerSession, path: str) -> Iterator[bytes]:
+    with server.stream(path) as response:
+        yield from response.iter_bytes()
+
+
+def _read_chunks(file: Path, size: int) -> Iterator[bytes]:
+    """Yield the bytes of a file as long as it was. Exits if it became shorter."""
+    with file_errors(file), file.open("rb") as opened:
+        while size and (chunk := opened.read(min(size, _CHUNK_BYTES))):
+            size -= len(chunk)
+            yield chunk
+    if size:
+        exit_with_error(f"{file} changed while it was read.", ExitCode.FAILED)
+
+
+def _describe_lost(server: ServerSession, answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the agent still needs, with the commands that add it."""
+    agent_id = answer["agent"]["agentId"]
+    if missing := answer["missingSecrets"]:
+        known = {secret["name"] for secret in server.call("GET", "/v0/secrets")["secrets"]}
+        yield "It had these secrets, which you can attach:"
+        for name in missing:
+            yield f"  {secret_commands(agent_id, name, exists=name in known)}"
+    if channels := answer["missingChannels"]:
+        yield "It had these channels, whose tokens are not in the file:"
+        for name, settings in channels.items():
+            # Not as options: the author of the file must not choose who may write to the agent.
+            users = ", ".join(settings["allowFrom"]) or "no user by name"
+            command = shlex.join(["roost", "channels", "set", agent_id, name])
+            yield f"  {command} (it had the policy {settings['dmPolicy']!r} and allowed {users})"
+    for task in answer["skippedTasks"]:
+        yield f"Skipped the task {task}: the engine refuses it."

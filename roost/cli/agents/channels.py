@@ -23,42 +23,26 @@ from roost.cli.output.output import (
     count_nouns,
     error_console,
     exit_with_error,
-    print_document,
     print_line,
     print_record,
     print_rows,
 )
 
-commands = typer.Typer(
-    help="Manage an agent's chat channels: telegram, slack, discord, whatsapp.", no_args_is_help=True
-)
+commands = typer.Typer()
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="telegram, slack, discord or whatsapp.")]
 TokenFile = Annotated[Path | None, typer.Option(help="File with the token; `-` reads a line of standard input.")]
 _ANYONE, _SHOWN = "anyone", 10
-_COLUMNS = (
-    "channel",
-    "enabled",
-    "botUsername",
-    "dmPolicy",
-    "allowFrom",
-    "botTokenHint",
-    "connected",
-    "lastError",
-    "lastMessageAt",
-)
+_COLUMNS = "channel enabled botUsername dmPolicy allowFrom botTokenHint connected lastError lastMessageAt".split()
 
 
 @commands.command("list")
 def list_channels(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List an agent's channels and their status."""
     server = load_session(data)
-    answer = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/channels")
-    if output is not OutputFormat.TABLE:
-        print_document(answer, output)
-        return
+    answer = server.call("GET", f"{server.agent_path(agent)}/channels")
     rows: dict[str, dict[str, Any]] = {name: row for name, row in answer.items() if isinstance(row, dict)}
-    shown = [{"channel": name, **row, "lastError": _describe_error(row)} for name, row in rows.items()]
-    print_rows(shown, _COLUMNS, output)
+    shown = ({"channel": name, **row, "lastError": _describe_error(row)} for name, row in rows.items())
+    print_rows(shown, _COLUMNS, output, answer)
 
 
 @commands.command("set")
@@ -116,7 +100,7 @@ def approve(
 ) -> None:
     """Let the user who got this code write to the bot. `list` and `watch` show the requests of engines that tell."""
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/channels/{channel}/pairing/{path_segment(code)}/approve"
+    path = f"{server.agent_path(agent)}/channels/{channel}/pairing/{path_segment(code)}/approve"
     with error_console.status("Approving ..."):
         print_line(server.call("POST", path, timeout_seconds=90)["message"])
 
@@ -125,7 +109,7 @@ def approve(
 def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print who writes to the bots and who waits for approval, as it happens, until Ctrl-C."""
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/channels/watch"
+    path = f"{server.agent_path(agent)}/channels/watch"
     print_messages(receive_server_events(server, path, "channel"), output, _format_state)
 
 
@@ -152,7 +136,6 @@ def _confirm_writers(channel: str, present: Mapping[str, Any] | None, body: Mapp
 
 
 def _describe_writers(channel: Mapping[str, Any]) -> str:
-    """Return in words who may write to a bot."""
     if not channel["enabled"]:
         return "no one"
     listed = [one for one in channel["allowFrom"] if one != "*"]

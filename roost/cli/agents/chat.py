@@ -1,4 +1,4 @@
-"""`roost chat`: sends one message to an agent, or opens a prompt, and streams the answer.
+"""`roost chat` sends one message to an agent, or opens a prompt; `roost conversations` reads what engines keep.
 
 The answers come from a program in the agent's container and are not trusted: malformed ones end in an error.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -23,17 +24,90 @@ from roost.cli.client.session import (
     load_session,
     open_http_client,
 )
-from roost.cli.output.output import error_console, exit_with_error, print_line, write_output
+from roost.cli.output.output import (
+    Output,
+    OutputFormat,
+    error_console,
+    exit_with_error,
+    print_line,
+    print_rows,
+    write_output,
+)
 from roost.core import clock
 from roost.core.event_stream_decoder import ServerSentEvent, decode_events
 
 if TYPE_CHECKING:
     import httpx2 as httpx
 
+
+conversation_commands = typer.Typer()
 _START_TIMEOUT_SECONDS, _POLL_SECONDS = 120.0, 0.25
 _ANSWER_TIMEOUT_SECONDS = 300.0
 _SILENCE_SECONDS = 15.0
 _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def chat_with_agent(
+    agent: AgentName,
+    message: Annotated[
+        str | None, typer.Argument(metavar="MESSAGE", help="Message to send (default: open a prompt).")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Talk to an agent."""
+    server = load_session(data)
+    found = _wait_until_ready(server, agent)
+    with open_http_client(server.agent_session(found["agentId"]), _ANSWER_TIMEOUT_SECONDS) as client:
+        conversation = ChatConversation(client)
+        if message is not None:
+            _print_answer(conversation.send(message))
+            return
+        print_line(f"Chat with {found['name']}. Press Ctrl-D to end.", error_console)
+        while (line := _read_line()) is not None:
+            if not line.strip():
+                continue
+            try:
+                _print_answer(conversation.send(line))
+            except typer.Exit:  # an interactive conversation continues after an error; a script exits
+                if not sys.stdin.isatty():
+                    raise
+
+
+@conversation_commands.command("list")
+def list_conversations(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the newest 100 conversations that the agent's engine keeps."""
+    server = load_session(data)
+    found = server.call("GET", f"{server.agent_path(agent)}/chat/conversations")["conversations"]
+    print_rows(found, ("id", "title", "updatedAt"), output)
+
+
+@conversation_commands.command("show")
+def show_conversation(
+    agent: AgentName,
+    conversation: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Conversation (default: the newest one).")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Number of messages.")] = 100,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show the latest messages of a conversation, oldest first; as JSON with the tools that the agent used."""
+    server = load_session(data)
+    query = {"limit": str(limit), **({"conversationId": conversation} if conversation else {})}
+    messages = server.call("GET", f"{server.agent_path(agent)}/chat/messages?{urlencode(query)}")["messages"]
+    print_rows(messages, ("role", "text", "sentAt"), output)
+
+
+@conversation_commands.command("stop")
+def stop_answer(
+    agent: AgentName,
+    conversation: Annotated[str, typer.Argument(metavar="ID", help="Conversation whose answer is to end.")],
+    data: Data = None,
+) -> None:
+    """Stop the answer that an agent writes; what it has written stays in the conversation."""
+    server = load_session(data)
+    answer = server.call("POST", f"{server.agent_path(agent)}/chat/stop", {"conversationId": conversation})
+    print_line("The answer is stopped." if answer["stopped"] else "The agent writes no answer.")
 
 
 class ChatConversation:
@@ -72,27 +146,6 @@ class ChatConversation:
             exit_with_error("The agent offers no model; `roost agents logs` may show the reason.")
 
 
-def chat_with_agent(
-    agent: AgentName,
-    message: Annotated[
-        str | None, typer.Argument(metavar="MESSAGE", help="Message to send (default: open a prompt).")
-    ] = None,
-    data: Data = None,
-) -> None:
-    """Talk to an agent."""
-    server = load_session(data)
-    found = _wait_until_ready(server, agent)
-    with open_http_client(server.agent_session(found["agentId"]), _ANSWER_TIMEOUT_SECONDS) as client:
-        conversation = ChatConversation(client)
-        if message is not None:
-            _print_answer(conversation.send(message))
-            return
-        print_line(f"Chat with {found['name']}. Press Ctrl-D to end.", error_console)
-        while (line := _read_line()) is not None:
-            if line.strip():
-                _reply(conversation, line)
-
-
 def _wait_until_ready(server: ServerSession, name: str) -> Mapping[str, Any]:
     """Wait until the agent has started and return it. Exits if it does not run."""
     found = server.find_agent(name)
@@ -117,15 +170,6 @@ def _read_line() -> str | None:
         return input("> " if sys.stdin.isatty() else "")
     except (EOFError, KeyboardInterrupt):
         return None
-
-
-def _reply(conversation: ChatConversation, line: str) -> None:
-    """Print the answer. After an error an interactive conversation continues; a script exits."""
-    try:
-        _print_answer(conversation.send(line))
-    except typer.Exit:
-        if not sys.stdin.isatty():
-            raise
 
 
 def _print_answer(pieces: Iterator[str]) -> None:

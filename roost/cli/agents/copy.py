@@ -1,27 +1,46 @@
-"""`roost cp`: copies files and folders between this machine and an agent's workspace.
+"""`roost cp` copies files between this machine and an agent's workspace; `roost clone` clones its Git repository.
 
 Contents are streamed, so memory use does not depend on their size.
 """
 
 import os
-from collections.abc import Callable, Iterator
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 import typer
 
-from roost.cli.agents.workspace import FileRefused, RemoteEntry, Workspace, open_workspace
-from roost.cli.client.session import Data, load_session
+from roost.cli.arguments import AgentName
+from roost.cli.client.session import (
+    TRANSFER_TIMEOUT_SECONDS,
+    Data,
+    ServerSession,
+    connection_errors,
+    error_message,
+    exit_with_response,
+    load_session,
+    open_http_client,
+)
 from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
-from roost.cli.output.output import ExitCode, error_console, exit_with_error, print_line
+from roost.cli.output.output import ExitCode, error_console, exit_with_error, file_errors, print_line
 from roost.storage.content.unixfs.entry_name import decode_entry_name
 from roost.storage.content.unixfs.errors import InvalidEntryName
 
+if TYPE_CHECKING:
+    import httpx2 as httpx
+
+
+_HELP = "A local path, or AGENT:PATH in an agent's workspace."
 _CHUNK_BYTES = 256 * 1024
 _EXECUTABLE, _READABLE = 0o111, 0o444
-_HELP = "A local path, or AGENT:PATH in an agent's workspace."
+_REFUSED = {400, 404}
 
 
 def copy_files(
@@ -36,17 +55,13 @@ def copy_files(
     """
     origin, destination = _parse_remote(source), _parse_remote(target)
     if origin and not destination:
-        with (
-            open_workspace(load_session(data), origin.agent) as workspace,
-            progress_bar("Downloading", None) as advance,
-        ):
+        server = load_session(data)
+        with open_workspace(server, origin.agent) as workspace, progress_bar("Downloading", None) as advance:
             report = _Download(workspace, advance).copy(origin, target)
     elif destination and not origin:
         size = sum(info.st_size for _, info in _walk_local(source) if S_ISREG(info.st_mode))
-        with (
-            open_workspace(load_session(data), destination.agent) as workspace,
-            progress_bar("Uploading", size) as advance,
-        ):
+        server = load_session(data)
+        with open_workspace(server, destination.agent) as workspace, progress_bar("Uploading", size) as advance:
             report = _Upload(workspace, advance).copy(source, destination)
     else:
         exit_with_error(
@@ -56,6 +71,116 @@ def copy_files(
         print_line(f"Copied {report.files} file{'' if report.files == 1 else 's'}.")
     if report.refused:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def clone_agent(
+    agent: AgentName,
+    folder: Annotated[str | None, typer.Argument(metavar="FOLDER", help="Default: the agent's name.")] = None,
+    data: Data = None,
+) -> None:
+    """Clone an agent's files and their history with Git; `git pull` and `git push` work in the clone."""
+    server = load_session(data)
+    found = server.find_agent(agent)
+    git = shutil.which("git")
+    if git is None:
+        exit_with_error("Git is not installed on this machine.")
+    scheme = urlsplit(server.url).scheme
+    url = f"{scheme}://{server.host_name('agents')}/v0/agents/{found['agentId']}/git"
+    target = folder or found["name"].replace("/", "-")
+    if target.startswith("-"):
+        exit_with_error("Name the FOLDER to clone to.", ExitCode.USAGE)
+    from roost import config  # slow to import
+
+    data_folder = None if server.domain is None else config.load_settings(data=data).data.resolve()
+    helper = f"credential.{url}.helper={_credential_helper(found['agentId'], data_folder)}"
+    os.execv(git, [git, "clone", "-c", helper, "--", url, target])  # noqa: S606 - Git shows its progress itself
+
+
+def _credential_helper(agent_id: str, folder: Path | None) -> str:
+    """Return a helper (gitcredentials(7)) that asks the server for the token, so that no file has it.
+
+    folder: the server's data folder; None if the environment names the server, which it then does later as well.
+    """
+    command = [sys.executable, "-m", "roost", "agents", "token", agent_id]
+    command += [] if folder is None else ["--data", str(folder)]
+    return f'!f() {{ test "$1" = get && echo username=roost && echo "password=$({shlex.join(command)})"; }}; f'
+
+
+@dataclass(frozen=True)
+class RemoteEntry:
+    """Entry of the workspace, with its path from there."""
+
+    path: str
+    kind: Literal["file", "folder", "link", "other"]
+    executable: bool = False
+
+
+class FileRefused(Exception):  # noqa: N818 - the server's answer, not a failure
+    """The server refuses the path, or the file is gone; the message says why."""
+
+
+class Workspace:
+    """Workspace of one agent. Every method exits on other errors than FileRefused."""
+
+    def __init__(self, client: "httpx.Client", agent_id: str) -> None:
+        self._client = client
+        self._url = f"/v0/agents/{agent_id}/files"
+
+    def find_entry(self, path: str) -> RemoteEntry | None:
+        """Return the entry at a path, None if there is none."""
+        if not path:
+            return RemoteEntry("", "folder")
+        try:
+            for entry in self.list_entries(path.rpartition("/")[0], recursive=False):
+                if entry.path == path:
+                    return entry
+        except FileRefused:
+            return None
+        return None
+
+    def list_entries(self, path: str, *, recursive: bool) -> Iterator[RemoteEntry]:
+        """Yield the entries of a folder in their order, each folder before its entries. Raises FileRefused."""
+        query = {"path": path or ".", "recursive": str(recursive).lower()}
+        cursor: str | None = ""
+        while cursor is not None:
+            answer = self._client.get(f"{self._url}/list", params=query | ({"cursor": cursor} if cursor else {}))
+            _check_response(answer)
+            page = answer.json()
+            for entry in page["entries"]:
+                yield RemoteEntry(entry["path"], entry["kind"], entry["executable"])
+            cursor = page["nextCursor"]
+
+    @contextmanager
+    def open_file(self, path: str) -> Generator[Iterator[bytes]]:
+        """Yield the content of a file. Raises FileRefused."""
+        with self._client.stream("GET", f"{self._url}/content", params={"path": path}) as response:
+            _check_response(response)
+            yield response.iter_bytes()
+
+    def save_file(self, path: str, content: Iterable[bytes], *, executable: bool) -> None:
+        """Write a file with its folders. Raises FileRefused."""
+        query = {"path": path} | ({"executable": "true"} if executable else {})
+        _check_response(self._client.put(f"{self._url}/content", params=query, content=content))
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder with its parents, or keep it. Raises FileRefused."""
+        _check_response(self._client.post(f"{self._url}/folder", json={"path": path}))
+
+
+@contextmanager
+def open_workspace(server: ServerSession, agent: str) -> Generator[Workspace]:
+    """Find an agent by id or name, and yield its workspace. Exits on an error of the connection."""
+    agent_id = server.find_agent(agent)["agentId"]
+    with connection_errors(server.url), open_http_client(server, TRANSFER_TIMEOUT_SECONDS) as client:
+        yield Workspace(client, agent_id)
+
+
+def _check_response(response: "httpx.Response") -> None:
+    if response.status_code >= 400:
+        response.read()
+        if response.status_code in _REFUSED:
+            raise FileRefused(error_message(response))
+        exit_with_response(response)
 
 
 @dataclass(frozen=True)
@@ -132,7 +257,7 @@ class _Download:
         self._report.files += 1
         if entry.executable and target != Path("-"):
             mode = target.stat().st_mode
-            target.chmod(mode | (mode & _READABLE) >> 2)
+            target.chmod(mode | (mode & _READABLE) >> 2)  # who may read it may run it
 
 
 class _Upload:
@@ -200,14 +325,12 @@ def _is_content(path: str) -> bool:
 
 def _walk_local(source: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield paths with their status, a folder before its entries, which are in the order of their names."""
-    try:
+    with file_errors(source):
         info = os.lstat(source)
         yield source, info
         if S_ISDIR(info.st_mode):
             for name in sorted(os.listdir(source)):  # noqa: PTH208 - a name may be of any bytes
                 yield from _walk_local(os.path.join(source, name))  # noqa: PTH118 - keeps a leading `./`
-    except OSError as error:
-        exit_with_error(f"{source}: {error.strerror}", ExitCode.USAGE)
 
 
 def _read_file(path: str) -> Iterator[bytes]:
@@ -218,9 +341,7 @@ def _read_file(path: str) -> Iterator[bytes]:
 
 def _make_local_folder(path: Path, *, parents: bool = False) -> None:
     """Create a folder unless it is there. Exits if something else is, such as a link below the target."""
-    try:
+    with file_errors(path):
         if not parents and path.is_symlink():
             exit_with_error(f"{path} is a link, which is not followed.", ExitCode.USAGE)
         path.mkdir(parents=parents, exist_ok=True)
-    except OSError as error:
-        exit_with_error(f"{path}: {error.strerror}", ExitCode.USAGE)

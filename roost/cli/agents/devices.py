@@ -1,7 +1,6 @@
 """`roost devices ...`: list, approve, approve-all."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 import typer
@@ -13,13 +12,13 @@ from roost.cli.output.output import (
     Output,
     OutputFormat,
     error_console,
-    print_document,
+    print_as_document,
     print_error,
     print_line,
     print_rows,
 )
 
-commands = typer.Typer(help="Manage the devices that are paired with an agent.", no_args_is_help=True)
+commands = typer.Typer()
 _COLUMNS = ("status", "requestId", "deviceId", "displayName", "platform", "clientId", "role", "remoteIp")
 
 
@@ -27,9 +26,8 @@ _COLUMNS = ("status", "requestId", "deviceId", "displayName", "platform", "clien
 def list_devices(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List pending and paired devices."""
     server = load_session(data)
-    found = server.call("GET", _path(server.find_agent(agent)))
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    found = server.call("GET", f"{server.agent_path(agent)}/devices")
+    if print_as_document(found, output):
         return
     if not found["supported"]:
         print_line(found["message"], error_console)
@@ -44,25 +42,18 @@ def approve(
 ) -> None:
     """Approve one device."""
     server = load_session(data)
-    print_line(
-        server.call("POST", f"{_path(server.find_agent(agent))}/{quote(request_id, safe='')}/approve")["message"]
-    )
+    path = f"{server.agent_path(agent)}/devices/{quote(request_id, safe='')}/approve"
+    print_line(server.call("POST", path)["message"])
 
 
 @commands.command("approve-all")
 def approve_all(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Approve all pending devices."""
     server = load_session(data)
-    done = server.call("POST", f"{_path(server.find_agent(agent))}/approve-all")
-    if output is not OutputFormat.TABLE:
-        print_document(done, output)
-    else:
+    done = server.call("POST", f"{server.agent_path(agent)}/devices/approve-all")
+    if not print_as_document(done, output):
         print_line(done["message"])
         for failure in done["failed"]:
             print_error(f"{failure['requestId']}: {failure['error']}")
     if done["failed"]:
         raise typer.Exit(ExitCode.FAILED)
-
-
-def _path(agent: Mapping[str, Any]) -> str:
-    return f"/v0/agents/{agent['agentId']}/devices"

@@ -1,4 +1,4 @@
-"""`roost exec`: runs a command in an agent's container and exits with its exit code."""
+"""`roost exec` runs a command in an agent's container; `roost scripts` reruns the scripts of its manifest."""
 
 import json
 import os
@@ -22,11 +22,16 @@ from roost.cli.output.output import (
     exit_with_error,
     print_document,
     print_error,
+    print_line,
+    print_rows,
 )
 
 if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
+
+script_commands = typer.Typer()
+_SCRIPT_COLUMNS = ("script", "state", "exitCode", "startedAt", "finishedAt", "reason")
 _STDIN, _STDOUT = b"\0", 1  # channels of the stream
 _CHUNK_BYTES = 15 * 1024  # the server takes messages of up to 16 KiB
 
@@ -46,7 +51,7 @@ def exec_command(
     if interactive and output is not OutputFormat.TABLE:
         exit_with_error("--interactive streams the output, which has no form in JSON.", ExitCode.USAGE)
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/exec"
+    path = f"{server.agent_path(agent)}/console/exec"
     request = {"command": join_command(command), "timeoutSeconds": timeout} | ({"cwd": cwd} if cwd is not None else {})
     if output is not OutputFormat.TABLE:
         result = server.call("POST", path, request, timeout_seconds=timeout + 30)
@@ -57,6 +62,22 @@ def exec_command(
         if result["timedOut"]:
             print_error(f"The command was stopped after {timeout} s; `--timeout` changes the limit.")
     raise typer.Exit(result["exitCode"])
+
+
+@script_commands.command("show")
+def show_scripts(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show the status of an agent's scripts."""
+    server = load_session(data)
+    scripts = server.call("GET", f"{server.agent_path(agent)}/scripts")
+    rows = ({"script": name, **script} for name, script in scripts.items())
+    print_rows(rows, _SCRIPT_COLUMNS, output, scripts)
+
+
+@script_commands.command("retry")
+def retry_scripts(agent: AgentName, data: Data = None) -> None:
+    """Rerun an agent's build and start scripts in the background."""
+    server = load_session(data)
+    print_line(server.call("POST", f"{server.agent_path(agent)}/scripts/retry")["message"])
 
 
 def join_command(command: list[str]) -> str:

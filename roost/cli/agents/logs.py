@@ -10,7 +10,7 @@ import typer
 from roost.cli.arguments import AgentName
 from roost.cli.client.message_stream import print_messages, receive_messages
 from roost.cli.client.session import Data, load_session
-from roost.cli.output.output import Output, OutputFormat, print_document, write_output
+from roost.cli.output.output import Output, OutputFormat, print_as_document, write_output
 
 Level = Annotated[str | None, typer.Option(help="Lowest level to show: trace, debug, info, warn, error, fatal.")]
 Source = Annotated[str | None, typer.Option(help="A source with its children: `gateway`, `script/build`.")]
@@ -28,14 +28,12 @@ def print_logs(
     """Print the last 100 lines of an agent's logs; with -f, follow them."""
     server = load_session(data)
     query = urlencode({name: value for name, value in (("level", level), ("source", source)) if value})
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/logs" + (f"?{query}" if query else "")
+    path = f"{server.agent_path(agent)}/logs" + (f"?{query}" if query else "")
     if follow:
         print_messages(_skip_repeated(receive_messages(server, lambda: path, "log")), output, _LINE.format_map)
         return
     answer = server.call("GET", path)
-    if output is not OutputFormat.TABLE:
-        print_document(answer, output)
-    elif text := answer["logs"]:
+    if not print_as_document(answer, output) and (text := answer["logs"]):
         write_output(f"{text}\n", sys.stdout)
 
 

@@ -1,9 +1,13 @@
-"""`roost models ...`: list, connect, servers, use."""
+"""`roost models ...`, and `roost usage`: what agents used of models, by day, model or agent."""
 
+from datetime import UTC, timedelta
+from enum import StrEnum
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
+from roost.agents.models.usage.model import DAYS_LIMIT, DEFAULT_DAYS
 from roost.agents.setup.secrets.providers import PROVIDERS
 from roost.cli.agents.secrets import ValueFile, read_value
 from roost.cli.arguments import AgentName
@@ -15,22 +19,23 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_unknown,
-    print_document,
+    print_as_document,
     print_line,
     print_rows,
 )
+from roost.core import clock
 
-commands = typer.Typer(help="Manage the models that agents use.", no_args_is_help=True)
+commands = typer.Typer()
 _RESTART_TIMEOUT_SECONDS = 300.0
+_USAGE_COLUMNS = ("requests", "promptTokens", "completionTokens")
 
 
 @commands.command("list")
 def list_models(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the models that an agent may use, the default first."""
     server = load_session(data)
-    found = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/models")
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    found = server.call("GET", f"{server.agent_path(agent)}/models")
+    if print_as_document(found, output):
         return
     print_rows(found["models"], ("id", "provider"), output)
     for problem in found.get("problems", ()):
@@ -72,12 +77,10 @@ def connect_provider(
 def list_servers(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the models of Ollama, LM Studio and llama.cpp that answer on this machine."""
     found = load_session(data).call("GET", "/v0/model-servers")
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
-    print_rows(
-        [row for one in found["servers"] for row in _rows(one)], ("server", "provider", "model", "baseUrl"), output
-    )
+    rows = [row for one in found["servers"] for row in _rows(one)]
+    print_rows(rows, ("server", "provider", "model", "baseUrl"), output)
     if not found["available"]:
         print_line(
             "Model servers are looked for only for the tenant 'default', on a server that no other machine reaches, "
@@ -99,7 +102,7 @@ def use_server(
     """Let an agent use a model of a server on this machine; this restarts it."""
     provider, _, name = model.partition("/")
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/model-server"
+    path = f"{server.agent_path(agent)}/model-server"
     with error_console.status("Connecting the model ..."):
         used = server.call("PUT", path, {"provider": provider, "model": name}, timeout_seconds=_RESTART_TIMEOUT_SECONDS)
     print_line(f"The agent now uses {used['model']}.")
@@ -108,3 +111,36 @@ def use_server(
 def _rows(server: dict[str, Any]) -> list[dict[str, str]]:
     shared = {"server": server["label"], "provider": server["provider"], "baseUrl": server["baseUrl"]}
     return [{**shared, "model": model} for model in server["models"] or [""]]
+
+
+class UsageGroup(StrEnum):
+    DAY = "day"
+    MODEL = "model"
+    AGENT = "agent"
+
+
+def print_usage(
+    agent: Annotated[
+        str | None, typer.Argument(metavar="AGENT", help="The agent's name or id; all agents without it.")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=DAYS_LIMIT, help="The last days, with today (UTC).")] = DEFAULT_DAYS,
+    by: Annotated[UsageGroup, typer.Option(help="What to sum by.")] = UsageGroup.DAY,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Print requests to models and their tokens by day, model or agent; as JSON all of it."""
+    server = load_session(data)
+    today = clock.utc_now().astimezone(UTC).date()
+    query = urlencode({"from": today - timedelta(days=days - 1), "to": today})
+    base = server.agent_path(agent) if agent else "/v0"
+    report = server.call("GET", f"{base}/usage?{query}")
+    if print_as_document(report, output):
+        return
+    agents = server.call("GET", "/v0/agents")["agents"] if by is UsageGroup.AGENT else ()
+    names = {None: "(no agent)"} | {agent["agentId"]: agent["name"] for agent in agents}
+    used = [row for row in report[f"{by}s"] if row["requests"]]
+    rows = [{**row, "agent": names.get(row.get("agentId"), row.get("agentId"))} for row in used]
+    if not rows:
+        print_line(f"No model was used in the last {days} days.")
+        return
+    print_rows([*rows, {by.value: "total", **report["total"]}], (by, *_USAGE_COLUMNS), output)

@@ -1,4 +1,4 @@
-"""`roost config ...`: show, set, validate."""
+"""`roost config ...`, `roost versions`, `roost update`: configuration and version of an agent's engine."""
 
 import sys
 from pathlib import Path
@@ -6,28 +6,33 @@ from typing import Annotated, Any
 
 import typer
 
-from roost.cli.arguments import AgentName
+from roost.cli.arguments import AgentName, optional_agent
 from roost.cli.client.session import Data, ServerSession, load_session
 from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
+    error_console,
     exit_with_error,
-    print_document,
+    file_errors,
+    print_as_document,
     print_line,
+    print_record,
+    print_rows,
     write_output,
 )
 
-commands = typer.Typer(help="Manage the configuration of an agent's engine.", no_args_is_help=True)
+commands = typer.Typer()
 _FILE = "File in the engine's own format; `-` is standard input."
+_VERSION_COLUMNS = ("version", "engine")
+_UPDATE_TIMEOUT_SECONDS = 1800.0  # longer than the server's own limit for an installation
 
 
 @commands.command()
 def show(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print the configuration, with placeholders for secrets."""
     found = _call(load_session(data), agent, "GET", "")
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     write_output(found["config"] if found["config"].endswith("\n") else f"{found['config']}\n", sys.stdout)
 
@@ -53,22 +58,64 @@ def validate(
     """Ask the engine to validate a file, or its present configuration."""
     body = None if file is None else {"config": _read_config(file)}
     found = _call(load_session(data), agent, "POST", "/validate", body)
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
-    else:
+    if not print_as_document(found, output):
         print_line(found["output"])
     if not found["valid"]:
         raise typer.Exit(ExitCode.FAILED)
 
 
 def _call(server: ServerSession, name: str, method: str, path: str, body: Any = None) -> Any:
-    return server.call(method, f"/v0/agents/{server.find_agent(name)['agentId']}/config{path}", body)
+    return server.call(method, f"{server.agent_path(name)}/config{path}", body)
 
 
 def _read_config(file: str) -> str:
-    try:
+    with file_errors(file):
         return sys.stdin.read() if file == "-" else Path(file).read_text()
-    except OSError as error:
-        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
-    except UnicodeDecodeError:
-        exit_with_error(f"{file} is not UTF-8 text.", ExitCode.USAGE)
+
+
+def list_versions(
+    agent: Annotated[str | None, optional_agent("the versions of new agents")] = None,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List the engine versions that an agent can be updated to or restarted with, newest first."""
+    server = load_session(data)
+    owner = "" if agent is None else f"/agents/{server.find_agent(agent)['agentId']}"
+    with error_console.status("Loading ..."):
+        found = server.call("GET", f"/v0{owner}/available-agent-versions")
+    if print_as_document(found, output):
+        return
+    if agent is None:
+        engines = found["availableVersionsPerEngine"].items()
+        rows = [{"engine": engine, "version": version} for engine, versions in engines for version in versions]
+        print_rows(rows, _VERSION_COLUMNS, output)
+        return
+    current, known = found["currentVersion"], found["availableVersions"]
+    rows = [
+        {"version": version, "engine": found["engine"], "current": "yes" if version == current else ""}
+        for version in (known if current in known else [current, *known])
+    ]
+    print_rows(rows, (*_VERSION_COLUMNS, "current"), output)
+
+
+def update_engine(
+    agent: AgentName,
+    to: Annotated[str | None, typer.Option(metavar="VERSION", help="Version to install (default: the newest).")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only check for a newer version.")] = False,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Update an agent's engine. A failed update is rolled back, with the agent's state."""
+    if check and to is not None:
+        exit_with_error("`--check` looks for the newest version: omit `--to`.", ExitCode.USAGE)
+    server = load_session(data)
+    path = f"{server.agent_path(agent)}/update"
+    if check:
+        print_record(server.call("GET", path), output)
+        return
+    with error_console.status("Updating ..."):
+        done = server.call("POST", path, {"tag": to} if to else {}, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
+    if not print_as_document(done, output) and done["success"]:
+        print_line(done["output"])
+    if not done["success"]:
+        exit_with_error(done["output"])

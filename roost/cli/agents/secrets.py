@@ -7,7 +7,6 @@ input or a hidden prompt.
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,9 +28,9 @@ from roost.cli.output.output import (
     print_record,
     print_rows,
 )
-from roost.cli.server.data_folder import load_data_folder
+from roost.cli.server.data_folder import open_data_folder
 
-commands = typer.Typer(help="Manage secrets and variables of agents.", no_args_is_help=True)
+commands = typer.Typer()
 _Secret = Annotated[
     str, typer.Argument(metavar="SECRET", help="The secret's id or name.", autocompletion=complete_secrets)
 ]
@@ -48,13 +47,12 @@ def list_secrets(
     """List your secrets, or those of one agent. `-o json` includes the values of variables."""
     server = load_session(data)
     if agent is not None:
-        rows = server.call("GET", f"/v0/agents/{server.find_agent(agent)['agentId']}/secrets")["secrets"]
+        rows = server.call("GET", f"{server.agent_path(agent)}/secrets")["secrets"]
         print_rows(rows, ("name", "type", "synced", "updatedAt", "id"), output)
         return
-    rows = server.call("GET", "/v0/secrets")["secrets"]
-    if output is OutputFormat.TABLE:
-        rows = [{**row, "agents": [agent["name"] for agent in row["agents"]]} for row in rows]
-    print_rows(rows, ("name", "type", "agents", "updatedAt", "id"), output)
+    found = server.call("GET", "/v0/secrets")["secrets"]
+    rows = ({**row, "agents": [agent["name"] for agent in row["agents"]]} for row in found)
+    print_rows(rows, ("name", "type", "agents", "updatedAt", "id"), output, found)
 
 
 @commands.command()
@@ -121,9 +119,7 @@ def attach(
 def detach(agent: AgentName, secret: _Secret, data: Data = None) -> None:
     """Detach a secret from an agent."""
     server = load_session(data)
-    server.call(
-        "DELETE", f"/v0/agents/{server.find_agent(agent)['agentId']}/secrets/{_find_secret(server, secret)['id']}"
-    )
+    server.call("DELETE", f"{server.agent_path(agent)}/secrets/{_find_secret(server, secret)['id']}")
     print_line("Detached.")
     _print_restart_hint(agent)
 
@@ -131,10 +127,9 @@ def detach(agent: AgentName, secret: _Secret, data: Data = None) -> None:
 @commands.command("rotate-key")
 def rotate_key(data: Data = None) -> None:
     """Replace the key-encryption key and re-encrypt all values, with or without running servers."""
-    from roost import app, keyring
+    from roost import keyring
 
-    settings = load_data_folder(data)
-    with closing(app.open_database(settings)) as db, error_console.status("Re-encrypting all values ..."):
+    with open_data_folder(data) as (settings, db), error_console.status("Re-encrypting all values ..."):
         done = keyring.rotate_keys(settings, db)
     if done.resumed:
         print_line("Resumed an interrupted rotation.")

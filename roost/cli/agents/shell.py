@@ -5,7 +5,10 @@ import json
 import os
 import signal
 import sys
-from contextlib import suppress
+import termios
+import tty
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
@@ -13,7 +16,6 @@ import typer
 
 from roost.cli.agents.execute import join_command
 from roost.cli.arguments import AgentName
-from roost.cli.client.raw_terminal import EscapeFilter, raw_terminal, reset_screen, screen_size, write_screen
 from roost.cli.client.session import Data, ServerSession, load_session
 from roost.cli.output.output import ExitCode, exit_with_error, print_error
 from roost.core import clock
@@ -21,6 +23,12 @@ from roost.core import clock
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
+
+_DEFAULT_SIZE, _SIZE_LIMIT = (80, 24), 1000
+_ESCAPE, _LINE_ENDS = ord("~"), b"\r\n"
+_SCREEN_RESET = (  # of a full-screen program: alternate screen, hidden cursor, modes of mouse, paste and keys
+    b"\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[0m"
+)
 _READ_BYTES = 4096
 _MESSAGE_BYTES = 15 * 1024  # the server takes messages of up to 16 KiB
 _TYPED_LIMIT = 1 << 20  # further input is dropped while the program reads none
@@ -44,7 +52,7 @@ def open_shell(
     from roost.cli.client.websocket import exit_with_refusal
 
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/console/stream"
+    path = f"{server.agent_path(agent)}/console/stream"
     session = _ShellSession(server, path, {"command": join_command(command)} if command else {})
     try:
         with raw_terminal():
@@ -154,7 +162,7 @@ class _ShellSession:
             event: dict[str, Any] = json.loads(message)
             self._session = event.get("session", self._session)
             return event.get("exitCode")
-        write_screen(message[8:])
+        write_screen(message[8:])  # the first 8 bytes are its offset in the session's output
         self._after = int.from_bytes(message[:8]) + len(message) - 8
         if self._after >= self._acknowledged + _ACKNOWLEDGE_BYTES:
             self._acknowledged = self._after
@@ -176,3 +184,61 @@ class _ShellSession:
                 else:
                     await self._changed.wait()
                     self._changed.clear()
+
+
+@contextmanager
+def raw_terminal() -> Generator[None]:
+    """Pass keys unchanged while the block runs; then restore the terminal, whatever happened."""
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    tty.setraw(keyboard, termios.TCSANOW)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSANOW, before)
+
+
+def reset_screen() -> None:
+    """Undo the modes that a program has set which can no longer do it."""
+    if sys.stdout.isatty():
+        write_screen(_SCREEN_RESET)
+
+
+def write_screen(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def screen_size() -> tuple[int, int]:
+    """Return columns and rows, within what the server accepts."""
+    try:
+        columns, rows = os.get_terminal_size(sys.stdin.fileno())
+    except OSError:
+        return _DEFAULT_SIZE
+    return min(columns or _DEFAULT_SIZE[0], _SIZE_LIMIT), min(rows or _DEFAULT_SIZE[1], _SIZE_LIMIT)
+
+
+class EscapeFilter:
+    """Finds `~.` at the start of a line, as ssh does; `~~` is one `~`."""
+
+    def __init__(self) -> None:
+        self.is_leaving = False
+        self._at_line_start, self._is_escaped = True, False
+
+    def filter(self, keys: bytes) -> bytes:
+        """Return the keys for the remote program; those after `~.` are dropped."""
+        passed = bytearray()
+        for key in keys:
+            if self._is_escaped:
+                self._is_escaped = False
+                if key == ord("."):
+                    self.is_leaving = True
+                    break
+                if key != _ESCAPE:
+                    passed.append(_ESCAPE)
+            elif self._at_line_start and key == _ESCAPE:
+                self._is_escaped = True
+                continue
+            passed.append(key)
+            self._at_line_start = key in _LINE_ENDS
+        return bytes(passed)

@@ -1,6 +1,7 @@
 """`roost snapshots ...`: list, sync, status, reset, diff, label."""
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -15,16 +16,13 @@ from roost.cli.output.output import (
     Yes,
     confirm_change,
     exit_with_error,
-    print_document,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
 )
 
-commands = typer.Typer(
-    help="Save an agent's workspace, and bring it back: `roost snapshots reset AGENT` undoes what happened last.",
-    no_args_is_help=True,
-)
+commands = typer.Typer()
 _COLUMNS = ("snapshotCid", "createdAt", "trigger", "label", "files", "size", "changeSummary")
 _SNAPSHOT_HELP = "The CID of a snapshot, its first letters, or its label."
 _TIMEOUT_SECONDS = 660.0
@@ -40,16 +38,15 @@ def list_snapshots(
 ) -> None:
     """List an agent's snapshots, newest first."""
     server = load_session(data)
-    print_rows(server.call("GET", f"{_path(server, agent)}?page={page}")["snapshots"], _COLUMNS, output)
+    print_rows(server.call("GET", f"{server.agent_path(agent)}/snapshots?page={page}")["snapshots"], _COLUMNS, output)
 
 
 @commands.command()
 def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Take a snapshot of an agent's workspace now."""
     server = load_session(data)
-    result = server.call("POST", f"{_path(server, agent)}/sync", timeout_seconds=_TIMEOUT_SECONDS)
-    if output is not OutputFormat.TABLE:
-        print_document(result, output)
+    result = server.call("POST", f"{server.agent_path(agent)}/snapshots/sync", timeout_seconds=_TIMEOUT_SECONDS)
+    if print_as_document(result, output):
         return
     print_line(f"{result['snapshotCid']} ({result['changeSummary']})")
     for file in result["skipped"]:
@@ -60,7 +57,9 @@ def sync(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABL
 def status(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show when an agent's workspace was last saved, and as which snapshot."""
     server = load_session(data)
-    print_record(server.call("GET", f"{_path(server, agent)}/sync"), output, ("message", "lastSync", "snapshotCid"))
+    print_record(
+        server.call("GET", f"{server.agent_path(agent)}/snapshots/sync"), output, ("message", "lastSync", "snapshotCid")
+    )
 
 
 @commands.command()
@@ -78,7 +77,7 @@ def reset(
 ) -> None:
     """Make an agent's workspace equal to a snapshot; what it has now is saved as a snapshot first."""
     server = load_session(data)
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/snapshots"
     found = find_snapshot(server, path, snapshot) if snapshot else _find_previous(server, path)
     what = "workspace and state" if state else "workspace"
     confirm_change(f"Replace the {what} of {agent} by the snapshot of {found['createdAt'][:19]} UTC?", yes)
@@ -98,15 +97,13 @@ def diff(
 ) -> None:
     """List the files that differ between two snapshots."""
     server = load_session(data)
-    path = _path(server, agent)
-    pair = {
-        "from": find_snapshot(server, path, old)["snapshotCid"],
-        "to": find_snapshot(server, path, new)["snapshotCid"],
-    }
-    result = server.call("GET", f"{path}/diff?{urlencode(pair | ({'path': file} if file else {}))}")
-    if output is not OutputFormat.TABLE:
-        print_document(result, output)
-    elif file:
+    path = f"{server.agent_path(agent)}/snapshots"
+    before, after = (find_snapshot(server, path, name)["snapshotCid"] for name in (old, new))
+    query = {"from": before, "to": after} | ({"path": file} if file else {})
+    result = server.call("GET", f"{path}/diff?{urlencode(query)}")
+    if print_as_document(result, output):
+        return
+    if file:
         print_line(result["diff"] or f"{file} is the same in both.")
     else:
         print_rows(result["changes"], ("change", "path"), output)
@@ -122,7 +119,7 @@ def label(
 ) -> None:
     """Label a snapshot, which is then kept for good."""
     server = load_session(data)
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/snapshots"
     cid = find_snapshot(server, path, snapshot)["snapshotCid"]
     print_record(server.call("PUT", f"{path}/{cid}/label", {"label": text}), output)
 
@@ -135,18 +132,12 @@ _REASONS: Mapping[str, str] = {
 }
 
 
-def _path(server: ServerSession, agent: str) -> str:
-    return f"/v0/agents/{server.find_agent(agent)['agentId']}/snapshots"
-
-
 def _list_all(server: ServerSession, path: str) -> Iterator[Mapping[str, Any]]:
-    page = 1
-    while True:
+    for page in count(1):
         result = server.call("GET", f"{path}?page={page}")
         yield from result["snapshots"]
         if not result["hasMore"]:
             return
-        page += 1
 
 
 def take_snapshot(server: ServerSession, path: str) -> str:

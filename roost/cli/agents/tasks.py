@@ -19,7 +19,7 @@ from roost.cli.output.output import (
     print_rows,
 )
 
-commands = typer.Typer(help="Manage scheduled tasks of agents.", no_args_is_help=True)
+commands = typer.Typer()
 Task = Annotated[str, typer.Argument(metavar="TASK", help="The task's id or name.")]
 Description = Annotated[str | None, typer.Option(help="Purpose of the task.")]
 Model = Annotated[str | None, typer.Option(help="Model that runs this task.")]
@@ -33,8 +33,8 @@ _SCHEDULE_HELP = "`0 9 * * 1-5`, optionally followed by a time zone, `@daily`, `
 def list_tasks(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List an agent's tasks."""
     server = load_session(data)
-    tasks = server.call("GET", _path(server, agent))["tasks"]
-    print_rows(tasks if output is not OutputFormat.TABLE else [_table_row(task) for task in tasks], _COLUMNS, output)
+    tasks = server.call("GET", f"{server.agent_path(agent)}/tasks")["tasks"]
+    print_rows(map(_table_row, tasks), _COLUMNS, output, tasks)
 
 
 @commands.command()
@@ -54,7 +54,7 @@ def create(
     server = load_session(data)
     payload = _agent_turn(message, model, timeout)
     body = {"name": name, "schedule": schedule, "payload": payload, "description": description, "enabled": not off}
-    print_record(server.call("POST", _path(server, agent), drop_none(body))["task"], output)
+    print_record(server.call("POST", f"{server.agent_path(agent)}/tasks", drop_none(body))["task"], output)
 
 
 @commands.command()
@@ -128,18 +128,13 @@ def runs(
 ) -> None:
     """Show a task's runs, newest first."""
     server = load_session(data)
-    print_rows(
-        server.call("GET", f"{_task_path(server, agent, task)}/runs?limit={limit}")["runs"], _RUN_COLUMNS, output
-    )
-
-
-def _path(server: ServerSession, agent: str) -> str:
-    return f"/v0/agents/{server.find_agent(agent)['agentId']}/tasks"
+    found = server.call("GET", f"{_task_path(server, agent, task)}/runs?limit={limit}")["runs"]
+    print_rows(found, _RUN_COLUMNS, output)
 
 
 def _task_path(server: ServerSession, agent: str, name: str) -> str:
     """Return the path of the task with that id, or of the only task with that name."""
-    path = _path(server, agent)
+    path = f"{server.agent_path(agent)}/tasks"
     found = [task for task in server.call("GET", path)["tasks"] if name in (task["id"], task["name"])]
     exact = [task for task in found if task["id"] == name] or found
     if not exact:

@@ -1,6 +1,5 @@
 """`roost workspace ...`: list, delete, move, mkdir, watch. `roost cp` copies files in and out."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -8,10 +7,10 @@ import typer
 
 from roost.cli.arguments import AgentName
 from roost.cli.client.message_stream import print_messages, receive_server_events
-from roost.cli.client.session import Data, ServerSession, load_session
+from roost.cli.client.session import Data, load_session
 from roost.cli.output.output import Output, OutputFormat, Yes, confirm_change, print_line, print_rows
 
-commands = typer.Typer(help="Manage the files of an agent's workspace; `roost cp` copies them.", no_args_is_help=True)
+commands = typer.Typer()
 _Path = Annotated[str, typer.Argument(metavar="PATH", help="Path in the workspace.")]
 _Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="With all below a folder.")]
 _COLUMNS = ("path", "kind", "size", "modifiedAt")
@@ -28,14 +27,15 @@ def list_files(
     """List the files and folders of a workspace."""
     server = load_session(data)
     query = {"path": path, "recursive": str(recursive).lower()}
-    print_rows(list(_list_entries(server, _path(server, agent), query)), _COLUMNS, output)
+    entries = server.fetch_pages(f"{server.agent_path(agent)}/files/list", "entries", query)
+    print_rows(list(entries), _COLUMNS, output)
 
 
 @commands.command()
 def delete(agent: AgentName, path: _Path, recursive: _Recursive = False, yes: Yes = False, data: Data = None) -> None:
     """Delete a file or folder of a workspace."""
     server = load_session(data)
-    files = _path(server, agent)
+    files = f"{server.agent_path(agent)}/files"
     confirm_change(f"Delete {path} of {agent}{' with all below it' if recursive else ''}?", yes)
     server.call("DELETE", f"{files}?{urlencode({'path': path, 'recursive': str(recursive).lower()})}")
     print_line("Deleted.")
@@ -50,7 +50,7 @@ def move(
 ) -> None:
     """Rename or move a file or folder of a workspace."""
     server = load_session(data)
-    server.call("POST", f"{_path(server, agent)}/move", {"path": path, "target": target})
+    server.call("POST", f"{server.agent_path(agent)}/files/move", {"path": path, "target": target})
     print_line(f"Moved {path} to {target}.")
 
 
@@ -58,7 +58,7 @@ def move(
 def make_folder(agent: AgentName, path: _Path, data: Data = None) -> None:
     """Create a folder in a workspace, with its parents."""
     server = load_session(data)
-    server.call("POST", f"{_path(server, agent)}/folder", {"path": path})
+    server.call("POST", f"{server.agent_path(agent)}/files/folder", {"path": path})
     print_line(f"Created {path}.")
 
 
@@ -66,21 +66,9 @@ def make_folder(agent: AgentName, path: _Path, data: Data = None) -> None:
 def watch(agent: AgentName, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Print the paths of a workspace that change, until Ctrl-C."""
     server = load_session(data)
-    path = f"{_path(server, agent)}/watch"
+    path = f"{server.agent_path(agent)}/files/watch"
     changes = receive_server_events(server, path, "change", {"paths": [], "complete": False})
     print_messages(changes, output, _format_change)
-
-
-def _path(server: ServerSession, agent: str) -> str:
-    return f"/v0/agents/{server.find_agent(agent)['agentId']}/files"
-
-
-def _list_entries(server: ServerSession, path: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
-    cursor: str | None = ""
-    while cursor is not None:
-        page = server.call("GET", f"{path}/list?{urlencode(query | ({'cursor': cursor} if cursor else {}))}")
-        yield from page["entries"]
-        cursor = page["nextCursor"]
 
 
 def _format_change(event: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from roost.cli.output.output import ExitCode, exit_with_error
+from roost.cli.output.output import ExitCode, exit_with_error, file_errors
 from roost.core.machine.private_file import lock_folder, write_private_file
 from roost.core.sensitive import Sensitive
 
@@ -158,27 +158,15 @@ def change_contexts() -> Generator[ContextFile]:
     """
     path = contexts_path()
     with ExitStack() as stack:
-        with _file_errors(path):
+        with file_errors(path, ExitCode.NOT_ALLOWED):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             stack.enter_context(lock_folder(path.parent))
         file = read_contexts()
         yield file
-        with _file_errors(path):
-            write_private_file(path.resolve(), _format_contexts(file))
-
-
-def _format_contexts(file: ContextFile) -> str:
-    contexts = {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()}
-    return json.dumps({"current": file.current, "contexts": contexts}, indent=2) + "\n"
-
-
-@contextmanager
-def _file_errors(path: Path) -> Generator[None]:
-    """Exit with an error message for an OSError."""
-    try:
-        yield
-    except OSError as error:
-        exit_with_error(f"{path}: {error.strerror}", ExitCode.NOT_ALLOWED)
+        contexts = {name: {"url": one.url, "key": one.key.reveal()} for name, one in file.contexts.items()}
+        content = json.dumps({"current": file.current, "contexts": contexts}, indent=2) + "\n"
+        with file_errors(path, ExitCode.NOT_ALLOWED):
+            write_private_file(path.resolve(), content)  # a link to the file stays one
 
 
 def _text(value: Any) -> str:

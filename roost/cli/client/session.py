@@ -17,12 +17,12 @@ sent to the URL that it belongs to only: redirects are not followed.
 import json
 import os
 import ssl
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import typer
 
@@ -104,15 +104,13 @@ class ServerSession:
         return self._parse_response(response)
 
     @contextmanager
-    def stream(
-        self, path: str, *, host: str | None = None, timeout_seconds: float = TRANSFER_TIMEOUT_SECONDS
-    ) -> "Generator[httpx.Response]":
+    def stream(self, path: str, *, host: str | None = None) -> "Generator[httpx.Response]":
         """Get `path` and yield the response before its content. Exits on an error status, and as `request` does.
 
         host: another host name of the server, which gets no credential.
         """
         session = self if host is None else replace(self, host=host)
-        with connection_errors(self.url), open_http_client(session, timeout_seconds) as client:
+        with connection_errors(self.url), open_http_client(session, TRANSFER_TIMEOUT_SECONDS) as client:
             if host is not None:
                 del client.headers["Authorization"]
             with client.stream("GET", path) as response:
@@ -181,6 +179,18 @@ class ServerSession:
             exit_with_error(f"{len(exact)} agents have the name {name!r}: use the id ({ids}).", ExitCode.USAGE)
         return exact[0]
 
+    def fetch_pages(self, path: str, field: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """Yield the records of a list that has pages with a cursor. field: that of a page with its records."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self.call("GET", f"{path}?{urlencode({**query, **({'cursor': cursor} if cursor else {})})}")
+            yield from page[field]
+            cursor = page["nextCursor"]
+
+    def agent_path(self, name: str) -> str:
+        """Return the path of the agent with that id or name. Exits as `find_agent` does."""
+        return f"/v0/agents/{self.find_agent(name)['agentId']}"
+
     def host_name(self, name: str) -> str:
         """Return the host and port of a name below the domain: `api`, `<agent id>.agents`."""
         import httpx2 as httpx  # slow to import
@@ -240,6 +250,11 @@ def trusted_authorities(url: str) -> ssl.SSLContext | bool:
 def load_session(data: Path | None) -> ServerSession:
     """Return the session that options, the environment, a context or a data folder name. Exits if there is none."""
     return load_remote_session(data) or _load_folder(data)
+
+
+def load_storage(data: Path | None) -> ServerSession:
+    """Return the session with the storage API of that server."""
+    return load_session(data).storage_session()
 
 
 def load_remote_session(data: Path | None) -> ServerSession | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from roost.cli.output.output import ExitCode, OutputWriter, error_console, exit_with_error
+from roost.cli.output.output import OutputWriter, error_console, file_errors
 
 
 def save_chunks(chunks: Iterable[bytes], target: Path, mode: int = 0o666) -> None:
@@ -21,14 +21,13 @@ def save_chunks(chunks: Iterable[bytes], target: Path, mode: int = 0o666) -> Non
         for chunk in chunks:
             writer.write(chunk)
         return
-    partial = target.with_name(f".roost-{os.getpid()}.part")
+    partial = target.with_name(f".roost-{os.getpid()}.part")  # in the same file system, where a rename is atomic
     try:
-        partial.touch(mode)
-        with partial.open("wb") as file:
-            file.writelines(chunks)
-        partial.replace(target)
-    except OSError as error:
-        exit_with_error(f"{target}: {error.strerror}", ExitCode.USAGE)
+        with file_errors(target):
+            partial.touch(mode)
+            with partial.open("wb") as file:
+                file.writelines(chunks)
+            partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from roost.agents.workspace.scripts.errors import InvalidManifest
 from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetAgent, FleetDocument
-from roost.cli.fleet.live import PARTS, FleetReader, LiveAgent, Record
+from roost.cli.fleet.live import PARTS, FleetRequestRefused, FleetServer, LiveAgent, Record
 from roost.cli.fleet.plan import (
     Action,
     Change,
@@ -24,7 +24,6 @@ from roost.cli.fleet.plan import (
     plan_secrets,
     plan_tasks,
 )
-from roost.cli.fleet.requests import FleetClient, FleetRequestRefused
 from roost.cli.fleet.skills import SkillNotDeclared, SkillResolver
 from roost.core import clock
 
@@ -48,6 +47,11 @@ class AgentPlan:
     def is_new(self) -> bool:
         return self.agent_id is None and self.refusal is None
 
+    @property
+    def all_changes(self) -> Sequence[Change]:
+        """All changes, the creation of the agent among them."""
+        return [Change(Action.ADD, "agent", self.agent.name), *self.changes] if self.is_new else self.changes
+
 
 @dataclass(frozen=True)
 class FleetPlan:
@@ -59,9 +63,7 @@ class FleetPlan:
 
     @property
     def changes(self) -> Sequence[Change]:
-        """All changes, the creation of agents among them."""
-        of_agents = (change for plan in self.agents for change in _all_changes(plan))
-        return [*self.secrets, *of_agents]
+        return [*self.secrets, *(change for plan in self.agents for change in plan.all_changes)]
 
     @property
     def refusals(self) -> Sequence[str]:
@@ -85,22 +87,26 @@ class PartResult:
 
 class FleetPlanner:
     def __init__(
-        self, client: FleetClient, fleet: FleetDocument, folder: Path, environment: Mapping[str, str], *, sends: bool
+        self, server: FleetServer, fleet: FleetDocument, folder: Path, environment: Mapping[str, str], *, sends: bool
     ) -> None:
         """Plan a fleet. folder: where paths of skills begin. sends: whether values are sent that may be equal."""
-        self._client = client
+        self._server = server
         self._fleet = fleet
-        self._reader = FleetReader(client)
-        self._resolver = SkillResolver(client, folder)
+        self._resolver = SkillResolver(server, folder)
         self._inputs = PlanInputs(
             environment, declared=frozenset(secret.name for secret in fleet.secrets), sends_values=sends
         )
 
     def plan(self) -> FleetPlan:
         """Compare the file with the server. Raises FleetRequestRefused if the server cannot be read."""
-        agents = self._reader.list_agents()
+        agents = self._server.list_agents()
         self._read_secrets()
-        secrets, refusal = self._plan_secrets()
+        secrets: Sequence[Change] = ()
+        refusal: str | None = None
+        try:
+            secrets = list(plan_secrets(self._fleet.secrets, self._inputs))
+        except PlanRefused as refused:
+            refusal = str(refused)
         changed = frozenset(change.name for change in secrets if change.action is Action.CHANGE)
         self._inputs = replace(self._inputs, changed=changed)
         return FleetPlan(secrets, [self._plan_agent(agent, agents) for agent in self._fleet.agents], refusal)
@@ -124,13 +130,7 @@ class FleetPlanner:
         return PartResult(name, waits_for=live.waits_for if live else ())
 
     def _read_secrets(self) -> None:
-        self._inputs = replace(self._inputs, secrets=self._reader.list_secrets())
-
-    def _plan_secrets(self) -> tuple[Sequence[Change], str | None]:
-        try:
-            return list(plan_secrets(self._fleet.secrets, self._inputs)), None
-        except PlanRefused as refused:
-            return (), str(refused)
+        self._inputs = replace(self._inputs, secrets=self._server.list_secrets())
 
     def _plan_agent(self, agent: FleetAgent, records: Sequence[Record]) -> AgentPlan:
         found = [record["agentId"] for record in records if record["name"] == agent.name]
@@ -143,14 +143,13 @@ class FleetPlanner:
                 return AgentPlan(agent, None, [change for change in changes if change.kind != "agent"])
             live = self._read(agent, found[0])
             check_agent(agent, live)
-            changes = plan_agent(agent, live, self._resolve_skills(agent))
-            return AgentPlan(agent, found[0], [*changes, *_unknown_tasks(agent, live)])
+            return AgentPlan(agent, found[0], plan_agent(agent, live, self._resolve_skills(agent)))
         except _FAILURES as failure:
             return AgentPlan(agent, refusal=str(failure))
 
     def _read(self, agent: FleetAgent, agent_id: str) -> LiveAgent:
         parts = {name for name in PARTS if getattr(agent, name) is not None}
-        return self._reader.read_agent(agent_id, parts)
+        return self._server.read_agent(agent_id, parts)
 
     def _resolve_skills(self, agent: FleetAgent) -> PlanInputs:
         return replace(self._inputs, skills=[self._resolver.resolve(skill) for skill in agent.skills or ()])
@@ -158,9 +157,12 @@ class FleetPlanner:
     def _apply_agent(self, plan: AgentPlan) -> LiveAgent:
         agent, agent_id = plan.agent, plan.agent_id
         if agent_id is None:
-            created = self._client.send(create_request(agent, self._inputs))
+            created = self._server.send(create_request(agent, self._inputs))
             agent_id = str(created["agent"]["agentId"])
-        self._prepare_skills(agent)
+        for skill in self._resolve_skills(agent).skills:
+            if skill.preparation is not None:  # the library lacks it
+                self._server.send(skill.preparation)
+                self._resolver.forget_library()
         live = self._read(agent, agent_id)
         changes = plan_agent(agent, live, self._resolve_skills(agent))
         self._send([change for change in changes if change.kind != _TASK])
@@ -170,26 +172,19 @@ class FleetPlanner:
             self._send(list(plan_tasks(agent, live)))
         return live
 
-    def _prepare_skills(self, agent: FleetAgent) -> None:
-        """Bring the skills into the library that it lacks."""
-        for skill in self._resolve_skills(agent).skills:
-            if skill.preparation is not None:
-                self._client.send(skill.preparation)
-                self._resolver.forget_library()
-
     def _send(self, changes: Sequence[Change]) -> None:
         for change in changes:
             for request in change.requests:
                 try:
-                    self._client.send(request)
+                    self._server.send(request)
                 except FleetRequestRefused as refused:
-                    raise PlanRefused(f"{change.kind} {change.name}: {refused.message}") from None
+                    raise PlanRefused(f"{change.kind} {change.name}: {refused}") from None
 
     def _list_template_tasks(self, live: LiveAgent) -> frozenset[str]:
         """Return the names of the tasks that the agent gets from its template once it runs."""
         if live.template is None:
             return frozenset()
-        found = self._client.find(f"/v0/templates/{path_segment(live.template)}")
+        found = self._server.find(f"/v0/templates/{path_segment(live.template)}")
         return (
             frozenset(task["name"] for task in found["template"]["manifest"].get("tasks", ())) if found else frozenset()
         )
@@ -207,13 +202,3 @@ class FleetPlanner:
             elif now - start > _WAIT_SECONDS or live.waits_for or live.status == "failed":
                 raise PlanRefused(f"tasks: the agent does not run: {live.reason or live.status}")
             time.sleep(_POLL_SECONDS)
-
-
-def _unknown_tasks(agent: FleetAgent, live: LiveAgent) -> Iterator[Change]:
-    """Yield the tasks of an agent that does not run, which are compared once it does."""
-    if agent.tasks is not None and live.tasks is None:
-        yield Change(Action.CHANGE, "tasks", agent.name, "compared when the agent runs")
-
-
-def _all_changes(plan: AgentPlan) -> Sequence[Change]:
-    return [Change(Action.ADD, "agent", plan.agent.name), *plan.changes] if plan.is_new else plan.changes

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from roost.cli.output.output import (
     confirm_change,
     error_console,
     exit_with_error,
+    file_errors,
     print_document,
     print_error,
     print_line,
@@ -49,14 +50,14 @@ def apply_fleet(
     """
     from roost.cli.fleet.apply import FleetPlanner  # slow to import
     from roost.cli.fleet.document import InvalidFleet, parse_fleet
-    from roost.cli.fleet.requests import FleetClient, FleetRequestRefused
+    from roost.cli.fleet.live import FleetRequestRefused, FleetServer
 
     folder = Path() if file == "-" else Path(file).parent
     try:
         fleet = parse_fleet(_read_file(file), "standard input" if file == "-" else file)
     except InvalidFleet as problem:
         exit_with_error(problem.message, ExitCode.USAGE)
-    planner = FleetPlanner(FleetClient(load_session(data)), fleet, folder, os.environ, sends=update_secrets)
+    planner = FleetPlanner(FleetServer(load_session(data)), fleet, folder, os.environ, sends=update_secrets)
     try:
         with error_console.status("Comparing ..."):
             plan = planner.plan()
@@ -64,23 +65,22 @@ def apply_fleet(
             exit_with_error(f"Set these environment variables: {', '.join(missing)}", ExitCode.USAGE)
         _print_plan(plan, output)
         if plan_only:
-            _exit_after_plan(plan, exit_code=exit_code)
+            differs = ExitCode.DIFFERENT if exit_code and plan.changes else 0
+            raise typer.Exit(ExitCode.FAILED if plan.refusals else differs)
         if plan.changes and sys.stdin.isatty():
             confirm_change("Make these changes?", yes)
         _apply(planner, plan)
     except FleetRequestRefused as refused:
-        exit_with_error(refused.message)
+        exit_with_error(str(refused))
 
 
 def print_fleet(server: ServerSession, agent_ids: Sequence[str]) -> None:
     """Print the file that declares these agents as they are."""
     from roost.agents.workspace.scripts.errors import InvalidManifest
     from roost.cli.fleet.document import InvalidFleet, parse_fleet
-    from roost.cli.fleet.live import FleetReader
-    from roost.cli.fleet.render import render_fleet
-    from roost.cli.fleet.requests import FleetClient, FleetRequestRefused
+    from roost.cli.fleet.live import FleetRequestRefused, FleetServer, render_fleet
 
-    reader = FleetReader(FleetClient(server))
+    reader = FleetServer(server)
     try:
         with error_console.status("Reading ..."):
             agents = [reader.read_agent(agent_id) for agent_id in agent_ids]
@@ -95,7 +95,7 @@ def print_fleet(server: ServerSession, agent_ids: Sequence[str]) -> None:
 
 
 def _read_file(file: str) -> str:
-    try:
+    with file_errors(file):
         if file == "-":
             content = sys.stdin.buffer.read(_FILE_LIMIT + 1)
         else:
@@ -104,20 +104,15 @@ def _read_file(file: str) -> str:
         if len(content) > _FILE_LIMIT:
             exit_with_error(f"{file} is larger than {_FILE_LIMIT // 1024} KiB.", ExitCode.USAGE)
         return content.decode("utf-8-sig")
-    except OSError as error:
-        exit_with_error(f"{file}: {error.strerror}", ExitCode.USAGE)
-    except UnicodeDecodeError:
-        exit_with_error(f"{file} is not UTF-8 text.", ExitCode.USAGE)
 
 
 def _print_plan(plan: "FleetPlan", output: OutputFormat) -> None:
-    from roost.cli.fleet.plan import Action, Change
+    from roost.cli.fleet.plan import Action
 
     if output is not OutputFormat.TABLE:
         records = [_change_record(change, None) for change in plan.secrets]
         for one in plan.agents:
-            created = [Change(Action.ADD, "agent", one.agent.name)] if one.is_new else []
-            records += [_change_record(change, one.agent.name) for change in (*created, *one.changes)]
+            records += [_change_record(change, one.agent.name) for change in one.all_changes]
         print_document({"changes": records, "errors": list(plan.refusals)}, output)
         return
     for change in plan.secrets:
@@ -145,12 +140,6 @@ def _describe_change(change: "Change") -> str:
 def _change_record(change: "Change", agent: str | None) -> dict[str, str | None]:
     action = {"+": "add", "~": "change", "-": "remove"}[change.action]
     return {"action": action, "kind": change.kind, "name": change.name, "agent": agent, "detail": change.detail}
-
-
-def _exit_after_plan(plan: "FleetPlan", *, exit_code: bool) -> NoReturn:
-    if plan.refusals:
-        raise typer.Exit(ExitCode.FAILED)
-    raise typer.Exit(ExitCode.DIFFERENT if exit_code and plan.changes else 0)
 
 
 def _apply(planner: "FleetPlanner", plan: "FleetPlan") -> None:

@@ -39,10 +39,12 @@ from roost.agents.registry.model import MODEL_LIMIT
 from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
 from roost.agents.setup.tasks.errors import InvalidTaskParameters
 from roost.agents.setup.tasks.model import TASK_LIMIT, parse_new_task
-from roost.agents.setup.tasks.schemas import CreateTaskRequest, ScheduleRecord
+from roost.agents.setup.tasks.schedules import InvalidSchedule, parse_schedule
+from roost.agents.setup.tasks.schemas import CreateTaskRequest, ScheduleRecord, schedule_record
 from roost.core.problem import InvalidInput
 from roost.core.yaml_document import InvalidYamlDocument, YamlDocument, YamlPath, parse_yaml
 from roost.drivers.engine.abilities.channels import DmPolicy
+from roost.drivers.engine.abilities.tasks import AGENT_TURN
 
 AGENTS_LIMIT, SECRETS_LIMIT = 200, 1000
 FAULTS_LIMIT = 20
@@ -55,6 +57,8 @@ _MESSAGES = {
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SLUG = re.compile(r"(@[^/@\s]+/[^/@\s]+)(?:@(\S+))?")
 _TIME = re.compile(r"\d{4}-")
+_MINUTE_MS = 60_000
+_TASK_FIELDS = ("name", "schedule", "payload", "description", "enabled", "delivery", "sessionTarget", "wakeMode")
 
 
 class InvalidFleet(InvalidInput):
@@ -93,10 +97,6 @@ def _parse_schedule(value: object) -> object:
     except ValueError:
         raise ValueError("must be a time such as 2027-01-31T09:00:00+01:00") from None
     return ScheduleRecord(kind="at", at=at if at.tzinfo else at.replace(tzinfo=UTC))
-
-
-def _parse_version(value: object) -> object:
-    return 1 if value == "1" else value
 
 
 _Text = Annotated[str, AfterValidator(check_text)]
@@ -212,7 +212,7 @@ class FleetAgent(TemplateAgent):
 
 
 class FleetDocument(ManifestPart):
-    version: Annotated[Literal[1], BeforeValidator(_parse_version)]
+    version: Annotated[Literal[1], BeforeValidator(lambda value: 1 if value == "1" else value)]
     secrets: Annotated[Sequence[FleetSecret], Field(max_length=SECRETS_LIMIT)] = ()
     agents: Annotated[Sequence[FleetAgent], Field(max_length=AGENTS_LIMIT)]
 
@@ -266,3 +266,70 @@ def _describe_fault(document: YamlDocument, source: str, path: YamlPath, message
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
     message = _MESSAGES.get(message, message)
     return f"{source}:{document.lines[known]}: {where[:200]}: {message}"
+
+
+def task_fields(task: FleetTask) -> dict[str, Any]:
+    """Return the fields that a task has, as a request has them; two equal tasks have equal fields."""
+    found = task.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(task.model_fields_set))
+    found["schedule"] = _drop_none(_complete_schedule(task.schedule).model_dump(mode="json", by_alias=True))
+    found["payload"] = {key: _strip(value) for key, value in found["payload"].items()}
+    return {key: _strip(value) for key, value in found.items()}
+
+
+def parse_task_record(record: Mapping[str, Any]) -> FleetTask | None:
+    """Return a task of an agent, None for one that a file cannot declare."""
+    fields = {key: _drop_none(record[key]) for key in _TASK_FIELDS if record[key] is not None}
+    try:
+        return FleetTask.model_validate(fields, strict=False)
+    except ValidationError:
+        return None
+
+
+def task_document(task: FleetTask) -> dict[str, Any]:
+    """Return the shortest form of an agent's task in a file."""
+    fields = task_fields(task)
+    shown: dict[str, Any] = {"name": fields["name"], "schedule": schedule_document(fields["schedule"])}
+    payload = fields["payload"]
+    if payload.keys() == {"kind", "message"} and payload["kind"] == AGENT_TURN:
+        shown["prompt"] = payload["message"]
+    else:
+        shown["payload"] = payload
+    defaults = {"enabled": True, "delivery": {"mode": "none", "bestEffort": False}, "wakeMode": "now"}
+    for key in ("description", *defaults):
+        if key in fields and fields[key] != defaults.get(key):
+            shown[key] = fields[key]
+    return shown
+
+
+def schedule_document(schedule: Mapping[str, Any]) -> Any:
+    """Return the text of a schedule that has one, or its fields."""
+    match schedule["kind"]:
+        case "at":
+            return schedule["at"]
+        case "every" if schedule["everyMs"] % _MINUTE_MS == 0:
+            return f"every {schedule['everyMs'] // _MINUTE_MS}m"
+        case "cron" if not schedule["staggerMs"]:
+            zone = "" if schedule["tz"] == "UTC" else f" {schedule['tz']}"
+            return f"{schedule['expr']}{zone}"
+        case _:
+            return dict(schedule)
+
+
+def _complete_schedule(schedule: ScheduleRecord) -> ScheduleRecord:
+    """Return the schedule with its defaults; a time stays, which may have passed."""
+    if schedule.kind == "at":
+        return schedule
+    try:
+        return schedule_record(parse_schedule(schedule.model_dump()))
+    except InvalidSchedule:  # the server says so
+        return schedule
+
+
+def _drop_none(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: one for key, one in cast("dict[str, Any]", value).items() if one is not None}
+
+
+def _strip(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value

@@ -7,15 +7,20 @@ from typing import Any, cast
 
 from roost.agents.library.skills.model import version_key
 from roost.agents.setup.channels.model import token_hint
-from roost.agents.workspace.scripts.manifest import MANIFEST_PATH
+from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
 from roost.agents.workspace.scripts.model import ScriptState
 from roost.cli.client.session import path_segment
-from roost.cli.fleet.document import FleetAgent, FleetChannel, FleetSecret, environment_name
-from roost.cli.fleet.live import LiveAgent, Record, encode_scripts
-from roost.cli.fleet.render import is_expressible
-from roost.cli.fleet.requests import FleetRequest
+from roost.cli.fleet.document import (
+    FleetAgent,
+    FleetChannel,
+    FleetSecret,
+    environment_name,
+    schedule_document,
+    task_document,
+    task_fields,
+)
+from roost.cli.fleet.live import FleetRequest, LiveAgent, Record, is_expressible
 from roost.cli.fleet.skills import ResolvedSkill, skill_key
-from roost.cli.fleet.task_fields import schedule_document, task_document, task_fields
 from roost.core.sensitive import Sensitive
 
 _TEXT_LIMIT = 60
@@ -64,8 +69,9 @@ class PlanRefused(Exception):  # noqa: N818 - describes the plan
 def plan_secrets(secrets: Sequence[FleetSecret], inputs: PlanInputs) -> Iterator[Change]:
     """Yield the changes of the tenant's secrets. Raises PlanRefused."""
     for secret in secrets:
-        present, names = inputs.secrets.get(secret.name), _names(environment_name(secret.value))
-        value = inputs.environment.get(names[0], "") if names else secret.value
+        present, variable = inputs.secrets.get(secret.name), environment_name(secret.value)
+        names = [] if variable is None else [variable]
+        value = secret.value if variable is None else inputs.environment.get(variable, "")
         if present is None:
             body = {"name": secret.name, "value": value, "type": secret.type.value}
             yield Change(Action.ADD, "secret", secret.name, "", [FleetRequest("POST", "/v0/secrets", body)], names)
@@ -134,7 +140,10 @@ def plan_skills(agent: FleetAgent, live: LiveAgent, inputs: PlanInputs) -> Itera
 
 def plan_tasks(agent: FleetAgent, live: LiveAgent) -> Iterator[Change]:
     """Yield the changes of an agent's tasks; those that a file cannot declare stay."""
-    if agent.tasks is None or live.tasks is None:
+    if agent.tasks is None:
+        return
+    if live.tasks is None:
+        yield Change(Action.CHANGE, "tasks", agent.name, "compared when the agent runs")
         return
     path, declared = f"{live.path}/tasks", [task_fields(task) for task in agent.tasks]
     kept: dict[str, str] = {}
@@ -210,7 +219,8 @@ def _plan_scripts(agent: FleetAgent, live: LiveAgent) -> Iterator[Change]:
     declared = agent.scripts.model_dump(exclude_none=True)
     run = FleetRequest("POST", f"{live.path}/scripts/retry")
     if declared != live.scripts:
-        content = encode_scripts(live.manifest, agent.name, declared)
+        base = {"version": 1, "agent": {"name": agent.name}} if live.manifest is None else live.manifest
+        content = encode_manifest({**base, "scripts": declared})
         path = f"{live.path}/files/content?path={MANIFEST_PATH}"
         write = FleetRequest("PUT", path, content=content, media_type="application/octet-stream")
         action = Action.CHANGE if live.scripts else Action.ADD
@@ -226,10 +236,8 @@ def _plan_routes(agent: FleetAgent, live: LiveAgent) -> Iterator[Change]:
     declared = [{"port": one.port, "pathPrefix": one.path, "protected": one.protected} for one in agent.routes]
     before, after = ({_describe_route(route) for route in routes} for routes in (live.routes, declared))
     if before != after:
-        details = [
-            *(f"- {route}" for route in sorted(before - after)),
-            *(f"+ {route}" for route in sorted(after - before)),
-        ]
+        details = [f"- {route}" for route in sorted(before - after)]
+        details += [f"+ {route}" for route in sorted(after - before)]
         requests = [FleetRequest("PUT", f"{live.path}/port-forwarding", {"mappings": declared})]
         yield Change(Action.CHANGE, "routes", agent.name, ", ".join(details), requests)
 
@@ -256,9 +264,9 @@ def _new_channel(channel: FleetChannel, environment: Mapping[str, str]) -> dict[
 
 def _channel_fields(channel: FleetChannel) -> dict[str, Any]:
     """Return the fields that the file has, without tokens."""
-    fields = {"enabled": channel.enabled, "dmPolicy": channel.dm_policy, "allowFrom": list(channel.allow_from)}
+    allowed = list(dict.fromkeys(channel.allow_from))
+    fields = {"enabled": channel.enabled, "dmPolicy": channel.dm_policy, "allowFrom": allowed}
     names = {"enabled": "enabled", "dmPolicy": "dm_policy", "allowFrom": "allow_from"}
-    fields["allowFrom"] = list(dict.fromkeys(channel.allow_from))
     return {key: value for key, value in fields.items() if names[key] in channel.model_fields_set}
 
 
@@ -300,7 +308,6 @@ def _describe_fields(before: Mapping[str, Any], changed: Mapping[str, Any]) -> s
 
 
 def _shorten(value: Any) -> str:
-    """Return a value as one short line."""
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         known = {**fields, "schedule": schedule_document(fields) if fields.get("kind") in _SCHEDULES else None}
@@ -310,7 +317,3 @@ def _shorten(value: Any) -> str:
     text = "none" if value in {None, ""} else str(value)
     line = " ".join(text.split())
     return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 3]}..."
-
-
-def _names(name: str | None) -> Sequence[str]:
-    return [] if name is None else [name]

@@ -5,10 +5,10 @@ The library is asked first, then the hub; a local folder is its CID, which is co
 
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from urllib.parse import quote
 
 from roost.agents.library.skills.bundle import Bundle
@@ -17,14 +17,12 @@ from roost.agents.library.skills.skill_file import parse_skill_file
 from roost.agents.library.skills.stored_bundle import PROGRAM_MODE, without_marker
 from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetSkill
-from roost.cli.fleet.requests import FleetClient, FleetRequest
+from roost.cli.fleet.live import FleetRequest, FleetServer, Record
 from roost.cli.library.skill_files import read_bundle
+from roost.cli.storage.local_files import build_tree, nest_trees
 from roost.core.problem import InvalidInput
-from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
-from roost.storage.content.unixfs.importer import DagTree, build_file
+from roost.storage.content.unixfs.importer import build_file
 from roost.storage.content.unixfs.profile import UNIXFS_V1_2025
-
-Record = Mapping[str, Any]
 
 
 class SkillNotDeclared(Exception):  # noqa: N818 - describes the reference
@@ -65,8 +63,8 @@ def skill_key(record: Record) -> str:
 class SkillResolver:
     """Resolves skills against the library of the server, which it reads once."""
 
-    def __init__(self, client: FleetClient, folder: Path) -> None:
-        self._client = client
+    def __init__(self, server: FleetServer, folder: Path) -> None:
+        self._server = server
         self._folder = folder
         self._library: Sequence[Record] | None = None
 
@@ -84,7 +82,7 @@ class SkillResolver:
 
     def _list_library(self) -> Sequence[Record]:
         if self._library is None:
-            self._library = cast("Sequence[Record]", self._client.get("/v0/skills")["skills"])
+            self._library = cast("Sequence[Record]", self._server.get("/v0/skills")["skills"])
         return self._library
 
     def _resolve_name(self, skill: FleetSkill) -> ResolvedSkill:
@@ -102,7 +100,7 @@ class SkillResolver:
     def _resolve_hub(self, skill: FleetSkill, slug: str) -> ResolvedSkill:
         owner, _, name = slug.partition("/")
         query = f"?version={quote(skill.version, safe='')}" if skill.version else ""
-        found = self._client.find(f"/v0/hub/{path_segment(owner)}/{path_segment(name)}{query}")
+        found = self._server.find(f"/v0/hub/{path_segment(owner)}/{path_segment(name)}{query}")
         if found is None:
             version = f" in version {skill.version}" if skill.version else ""
             raise SkillNotDeclared(f"neither the library nor the hub has {slug}{version}")
@@ -135,13 +133,12 @@ class SkillResolver:
         return ResolvedSkill(skill.label, name, cid, None, True, skill.acknowledge, "folder", request)
 
     def _find_version(self, cid: str) -> Record | None:
-        """Return the version of the library with a CID."""
         spellings = parse_cid_spellings(cid)
         return next((one for one in self._list_versions(cid) if one["skillCid"] in spellings), None)
 
     def _list_versions(self, reference: str) -> Sequence[Record]:
         """List the versions of the skill with an id or a CID, none if the library has no such skill."""
-        found = self._client.find(f"/v0/skills/{path_segment(reference)}/versions")
+        found = self._server.find(f"/v0/skills/{path_segment(reference)}/versions")
         return cast("Sequence[Record]", found["versions"] if found else ())
 
     def _resolved(
@@ -154,22 +151,11 @@ class SkillResolver:
 
 def bundle_cid(bundle: Bundle) -> str:
     """Return the CID that the library gives a bundle."""
-    top: dict[str, Any] = {}
-    for path, file in bundle.files.items():
-        *folders, name = path.split("/")
-        folder = top
-        for one in folders:
-            folder = folder.setdefault(one, {})
-        folder[name] = build_file(UNIXFS_V1_2025, file.content, PROGRAM_MODE if file.is_executable else None)
-    return str(_build_tree(top).cid)
-
-
-def _build_tree(node: Any) -> DagTree:
-    if isinstance(node, DagTree):
-        return node
-    trees = {name: _build_tree(child) for name, child in node.items()}
-    entries = [DirectoryEntry(name, tree.cid, tree.size, tree.tsize) for name, tree in trees.items()]
-    return build_folder(UNIXFS_V1_2025, entries)
+    trees = {
+        path: build_file(UNIXFS_V1_2025, file.content, PROGRAM_MODE if file.is_executable else None)
+        for path, file in bundle.files.items()
+    }
+    return str(build_tree(nest_trees(trees), UNIXFS_V1_2025).cid)
 
 
 def _zip_bundle(bundle: Bundle) -> bytes:
@@ -177,6 +163,6 @@ def _zip_bundle(bundle: Bundle) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, file in bundle.files.items():
             entry = zipfile.ZipInfo(path)
-            entry.external_attr = (PROGRAM_MODE if file.is_executable else 0o644) << 16
+            entry.external_attr = (PROGRAM_MODE if file.is_executable else 0o644) << 16  # the Unix mode
             archive.writestr(entry, file.content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

@@ -7,37 +7,26 @@ from urllib.parse import urlencode
 import typer
 
 from roost.cli.client.session import Data, ServerSession, drop_none, load_session, path_segment
-from roost.cli.library.agent_skills import Acknowledge, give_version, print_agent_skills
-from roost.cli.library.skill_records import exit_unless_acknowledged, print_check, verdict_level
+from roost.cli.library.skill_files import exit_unless_acknowledged, print_check, verdict_level
+from roost.cli.library.skills import Acknowledge, give_version, print_agent_skills
 from roost.cli.output.output import (
     Output,
     OutputFormat,
     Yes,
     confirm_change,
     error_console,
-    print_document,
+    print_as_document,
     print_line,
     print_record,
     print_rows,
 )
 from roost.core.sanitize import sanitize_lines
 
-commands = typer.Typer(help="Find published skills and install them into your library.", no_args_is_help=True)
+commands = typer.Typer()
 _Slug = Annotated[str, typer.Argument(metavar="SLUG", help="`@owner/name`, a name, or an id of `roost hub search`.")]
 _Version = Annotated[str | None, typer.Option(help="Number or CID of a version (default: the newest).")]
 _COLUMNS = ("slug", "version", "verdict", "bundled", "category", "installCount", "description")
-_FIELDS = (
-    "slug",
-    "version",
-    "description",
-    "authorName",
-    "bundled",
-    "category",
-    "tags",
-    "license",
-    "installCount",
-    "source",
-)
+_FIELDS = "slug version description authorName bundled category tags license installCount source skillCid".split()
 _VERSION_COLUMNS = ("version", "verdict", "createdAt", "changelog", "skillCid")
 _PAGE_SIZE = 100
 
@@ -55,17 +44,15 @@ def search(
     """List published skills: of this server, and of the other servers that it is set to search."""
     query = {"q": " ".join(words or ()) or None, "category": category, "sort": sort}
     found = _fetch_skills(load_session(data), drop_none(query) | ({"featured": "true"} if featured else {}), limit)
-    if output is OutputFormat.TABLE:
-        found = [{**skill, "slug": _reference(skill), "verdict": verdict_level(skill)} for skill in found]
-    print_rows(found, _COLUMNS, output)
+    rows = ({**skill, "slug": _reference(skill), "verdict": verdict_level(skill)} for skill in found)
+    print_rows(rows, _COLUMNS, output, found)
 
 
 @commands.command()
 def show(slug: _Slug, version: _Version = None, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show a published skill before you install it: what the check found, what it wants, its versions and its text."""
     found = _fetch_skill(load_session(data), slug, version)
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     _print_skill(found)
     if found["versions"]:
@@ -98,8 +85,7 @@ def install(
     if agent is not None:
         with error_console.status("Attaching ..."):
             give_version(server, agent, skill, acknowledge)
-    if output is not OutputFormat.TABLE:
-        print_document(skill, output)
+    if print_as_document(skill, output):
         return
     print_line(f"Installed {skill['name']} {skill['version']}.")
     if agent is not None:
@@ -138,7 +124,7 @@ def _fetch_skill(server: ServerSession, slug: str, version: str | None) -> dict[
 
 
 def _print_skill(skill: Mapping[str, Any]) -> None:
-    print_record({**skill, "slug": _reference(skill)}, OutputFormat.TABLE, (*_FIELDS, "skillCid"))
+    print_record({**skill, "slug": _reference(skill)}, OutputFormat.TABLE, _FIELDS)
     print_check(skill)
 
 

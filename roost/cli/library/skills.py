@@ -1,45 +1,54 @@
 """`roost skills ...`: list, show, add, versions, publish, delete; attach, detach, updates, update; lint, rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from roost.cli.arguments import AgentName, optional_agent
 from roost.cli.client.session import Data, ServerSession, drop_none, load_session
 from roost.cli.client.transfer import count_bytes, progress_bar
-from roost.cli.library.agent_skills import (
-    Skill,
-    attach_skills,
-    detach_skill,
-    list_agent_skills,
-    list_updates,
-    print_missing,
-    update_skill,
+from roost.cli.completion import complete_skills
+from roost.cli.library.skill_files import (
+    exit_unless_acknowledged,
+    find_skill,
+    find_skill_files,
+    lint_skill,
+    list_rules,
+    parse_spellings,
+    print_check,
+    verdict_level,
 )
-from roost.cli.library.skill_files import find_skill_files, lint_skill, list_rules
-from roost.cli.library.skill_records import find_skill, parse_spellings, print_check, verdict_level
 from roost.cli.output.output import (
     ExitCode,
     Output,
     OutputFormat,
     Yes,
     confirm_change,
+    error_console,
     exit_with_error,
+    print_as_document,
+    print_error,
     print_line,
     print_record,
     print_rows,
+    secret_commands,
 )
-from roost.cli.storage.upload_form import MultipartForm, form_fields
+from roost.cli.storage.local_files import MultipartForm, form_fields
+from roost.core.sanitize import sanitize_line
 
-commands = typer.Typer(
-    help="Manage skills: check them, keep them in your library, give them to agents.", no_args_is_help=True
-)
+commands = typer.Typer()
+Skill = Annotated[
+    str, typer.Argument(metavar="SKILL", help="The skill's id, slug, name or CID.", autocompletion=complete_skills)
+]
+Acknowledge = Annotated[bool, typer.Option("--acknowledge", help="Accept a version that the check finds dangerous.")]
 _COLUMNS = ("name", "slug", "version", "verdict", "createdAt", "skillId")
 _VERSION_COLUMNS = ("version", "verdict", "files", "size", "createdAt", "skillCid")
 _FIELDS = ("name", "slug", "version", "description", "skillCid", "skillId", "files", "size", "createdAt")
 _PUBLISHED_FIELDS = ("slug", "version", "category", "tags", "authorName", "skillCid", "hubSkillId", "verdict")
 _ATTACHED_COLUMNS = ("name", "slug", "version", "verdict", "synced", "loaded", "fault", "attachedAt", "skillId")
+_UPDATE_COLUMNS = ("agent", "name", "version", "latestVersion", "verdict")
 
 
 @commands.command("list")
@@ -81,7 +90,9 @@ def add(
     server = load_session(data)
     fields = {"version": version, "slug": slug}
     if source and Path(source).exists():
-        answer = _send_files(server, Path(source), fields)
+        form = MultipartForm(form_fields(fields), find_skill_files(Path(source)))
+        with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
+            answer = server.send("/v0/skills", count_bytes(form, advance), form.headers)
     elif parse_spellings(source):
         answer = server.call("POST", "/v0/skills", drop_none({"skillCid": source, **fields}))
     else:
@@ -116,9 +127,8 @@ def publish(
     body["acknowledgement"] = acknowledge
     path = f"/v0/skills/{find_skill(server, skill)['skillId']}/publish"
     published = server.call("POST", path, drop_none(body))["skill"]
-    if output is OutputFormat.TABLE:
-        published = {**published, "verdict": verdict_level(published)}
-    print_record(published, output, _PUBLISHED_FIELDS)
+    if not print_as_document(published, output):
+        print_record({**published, "verdict": verdict_level(published)}, output, _PUBLISHED_FIELDS)
 
 
 @commands.command()
@@ -133,18 +143,182 @@ def delete(skill: Skill, yes: Yes = False, data: Data = None) -> None:
     print_line(server.call("DELETE", f"/v0/skills/{reference}")["message"])
 
 
-commands.command("attach")(attach_skills)
-commands.command("detach")(detach_skill)
-commands.command("updates")(list_updates)
-commands.command("update")(update_skill)
+@commands.command("attach")
+def attach_skills(
+    agent: AgentName,
+    skill: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SKILL",
+            help="Ids, slugs or names for the newest versions; or CIDs.",
+            autocompletion=complete_skills,
+        ),
+    ],
+    acknowledge: Acknowledge = False,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Give skills of the library to an agent, and show what it lacks to use them."""
+    server = load_session(data)
+    path = f"{server.agent_path(agent)}/skills"
+    references = find_references(server, skill, acknowledge)
+    with error_console.status("Attaching ..."):
+        answer = server.call("POST", path, {"skillCids": references, "acknowledge": acknowledge})
+    if print_as_document(answer["skills"], output):
+        return
+    print_line(f"Attached {answer['attached']}.")
+    _print_states(server, agent, answer["skills"])
+
+
+@commands.command("detach")
+def detach_skill(agent: AgentName, skill: Skill, data: Data = None) -> None:
+    """Take a skill from an agent; its files leave the workspace."""
+    server = load_session(data)
+    path = f"{server.agent_path(agent)}/skills/{find_skill(server, skill)['skillId']}"
+    server.call("DELETE", path, not_found=f"{agent} does not have the skill {skill}.")
+    print_line("Detached.")
+
+
+@commands.command("updates")
+def list_updates(
+    agent: Annotated[str | None, optional_agent("all agents")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Take the newest versions.")] = False,
+    acknowledge: Acknowledge = False,
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List skills of agents that have a newer version in the library.
+
+    With --apply the agents take them. Exits with 1 if one is left out because it is dangerous.
+    """
+    server = load_session(data)
+    agents = [server.find_agent(agent)] if agent else server.call("GET", "/v0/agents")["agents"]
+    rows = [
+        {"agent": one["name"], "agentId": one["agentId"], **update}
+        for one in agents
+        for update in server.call("GET", f"/v0/agents/{one['agentId']}/skills/updates")["updates"]
+    ]
+    print_rows(rows, _UPDATE_COLUMNS, output)
+    if [row for row in rows if apply and not _apply_update(server, row, acknowledge)]:  # those that are left out
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@commands.command("update")
+def update_skill(
+    agent: AgentName,
+    skill: Skill,
+    version: Annotated[str | None, typer.Option(help="Number or CID of a version (default: the newest).")] = None,
+    acknowledge: Acknowledge = False,
+    data: Data = None,
+) -> None:
+    """Replace an agent's version of a skill by a newer one."""
+    server = load_session(data)
+    path, skill_id = f"{server.agent_path(agent)}/skills", find_skill(server, skill)["skillId"]
+    versions = server.call("GET", f"/v0/skills/{skill_id}/versions")["versions"]
+    meant = parse_spellings(version) or {version} if version else {versions[0]["version"]}
+    target = next((one for one in versions if meant & {one["version"], one["skillCid"]}), None)
+    if target is None:
+        exit_with_error(f"{skill} has no version {version}; `roost skills versions` shows all.", ExitCode.NOT_FOUND)
+    exit_unless_acknowledged(target, acknowledge)
+    body = drop_none({"skillCid": target["skillCid"] if version else None, "acknowledge": acknowledge})
+    with error_console.status("Updating ..."):
+        answer = server.call(
+            "POST", f"{path}/{skill_id}/update", body, not_found=f"{agent} does not have the skill {skill}."
+        )
+    print_line(f"{answer['skill']['name']} {answer['previousVersion']} -> {answer['skill']['version']}")
+    print_agent_skills(server, agent, {skill_id})
+
+
 commands.command("lint")(lint_skill)
 commands.command("rules")(list_rules)
 
 
-def _send_files(server: ServerSession, path: Path, fields: Mapping[str, str | None]) -> Any:
-    form = MultipartForm(form_fields(fields), find_skill_files(path))
-    with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
-        return server.send("/v0/skills", count_bytes(form, advance), form.headers)
+def give_version(server: ServerSession, agent: str, skill: Mapping[str, Any], acknowledge: bool) -> None:
+    """Attach a version of a skill to an agent, in place of an older one that it has."""
+    path = f"{server.agent_path(agent)}/skills"
+    attached = {row["skillId"]: row["skillCid"] for row in server.call("GET", path)["skills"]}
+    body = {"acknowledge": acknowledge}
+    if attached.get(skill["skillId"], skill["skillCid"]) == skill["skillCid"]:
+        server.call("POST", path, {**body, "skillCids": [skill["skillCid"]]})
+    else:
+        server.call("POST", f"{path}/{skill['skillId']}/update", {**body, "skillCid": skill["skillCid"]})
+
+
+def find_references(server: ServerSession, names: Sequence[str], acknowledge: bool) -> Sequence[str]:
+    """Return CIDs and ids of skills of the library. Exits if there is none, or for a dangerous one."""
+    references: list[str] = []
+    for name in names:
+        found = find_skill(server, name)
+        exit_unless_acknowledged(found, acknowledge)
+        references.append(found["skillCid"] if parse_spellings(name) else found["skillId"])
+    return references
+
+
+def list_agent_skills(server: ServerSession, agent: str) -> Sequence[Mapping[str, Any]]:
+    """Return the skills of an agent, each with what the agent lacks."""
+    return server.call("GET", f"{server.agent_path(agent)}/skills")["skills"]
+
+
+def print_agent_skills(server: ServerSession, agent: str, skill_ids: Collection[str] | None = None) -> None:
+    """Print where these skills of an agent are, or all, and what it lacks."""
+    found = list_agent_skills(server, agent)
+    _print_states(server, agent, [row for row in found if skill_ids is None or row["skillId"] in skill_ids])
+
+
+def print_missing(server: ServerSession, agent: str, skills: Sequence[Mapping[str, Any]]) -> None:
+    """Print what an agent lacks for its skills, and what adds it."""
+    if not any(any(skill["missing"].values()) for skill in skills):
+        return
+    secrets = {secret["name"] for secret in server.call("GET", "/v0/secrets")["secrets"]}
+    for skill in skills:
+        for line in _describe_missing(skill, agent, secrets):
+            print_line(line, error_console)
+
+
+def _apply_update(server: ServerSession, row: Mapping[str, Any], acknowledge: bool) -> bool:
+    """Update a skill as a row of updates says; return False for a dangerous one, which needs an acknowledgement."""
+    name = row["name"]
+    if row["verdict"] == "dangerous" and not acknowledge:
+        print_error(
+            f"{name} {row['latestVersion']} is dangerous and was left out. `roost skills show {row['latestCid']}` "
+            f"shows why; `roost skills update {row['agentId']} {row['skillId']} --acknowledge` accepts it."
+        )
+        return False
+    body = {"skillCid": row["latestCid"], "acknowledge": acknowledge}
+    with error_console.status(f"Updating {name} ..."):
+        server.call("POST", f"/v0/agents/{row['agentId']}/skills/{row['skillId']}/update", body)
+    print_line(f"{row['agent']}: {name} {row['version']} -> {row['latestVersion']}", error_console)
+    return True
+
+
+def _print_states(server: ServerSession, agent: str, skills: Sequence[Mapping[str, Any]]) -> None:
+    for skill in skills:
+        print_line(f"{skill['name']} {skill['version']}: {_describe_state(skill)}")
+    print_missing(server, agent, skills)
+
+
+def _describe_state(skill: Mapping[str, Any]) -> str:
+    if not skill["synced"]:
+        return "the agent gets its files at its next start"
+    if skill.get("fault"):
+        return ("" if skill["loaded"] else "the engine does not load it: ") + sanitize_line(skill["fault"])
+    if skill["loaded"] is False:
+        return "its files are in the workspace; the engine does not list it yet"
+    return "its files are in the workspace" + (", and the engine lists it" if skill["loaded"] else "")
+
+
+def _describe_missing(skill: Mapping[str, Any], agent: str, secrets: Collection[str]) -> Iterator[str]:
+    """Yield what the agent lacks, and below each what adds it."""
+    name, missing = skill["name"], skill["missing"]
+    for secret in missing["secrets"]:
+        yield f"{name} lacks the secret {secret}"
+        yield f"  {secret_commands(agent, secret, exists=secret in secrets)}"
+    for program in missing["programs"] or ():
+        yield f"{name} lacks the program {program}"
+        yield "  Install it on the server's machine: agents have the programs in its /usr"
+    for host in missing["hosts"]:
+        yield f"{name} lacks the way to {host}"
+        yield "  Allow it in the server's settings: `egress_allow_hosts`, `egress_deny_hosts`"
 
 
 def _print_skill(skill: Mapping[str, Any], output: OutputFormat) -> None:
@@ -155,6 +329,4 @@ def _print_skill(skill: Mapping[str, Any], output: OutputFormat) -> None:
 
 def _print_versions(skills: Sequence[Mapping[str, Any]], columns: Sequence[str], output: OutputFormat) -> None:
     """Print versions; the cell of a verdict is its level."""
-    is_table = output is OutputFormat.TABLE
-    rows = [{**skill, "verdict": verdict_level(skill)} for skill in skills] if is_table else skills
-    print_rows(rows, columns, output)
+    print_rows(({**skill, "verdict": verdict_level(skill)} for skill in skills), columns, output, skills)

@@ -2,8 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +14,7 @@ from roost.cli.output.output import (
     OutputFormat,
     Yes,
     confirm_change,
+    print_as_document,
     print_document,
     print_line,
     print_record,
@@ -25,9 +25,7 @@ from roost.core.sanitize import sanitize_lines
 if TYPE_CHECKING:
     from roost.agents.library.templates.model import InspectedTemplate
 
-commands = typer.Typer(
-    help="Manage templates, from which agents are made: `roost agents create --template SLUG`.", no_args_is_help=True
-)
+commands = typer.Typer()
 _Slug = Annotated[
     str,
     typer.Argument(metavar="SLUG", help="The template's slug.", parser=path_segment, autocompletion=complete_templates),
@@ -52,7 +50,8 @@ def list_templates(
     server = load_session(data)
     query = {"q": search, "category": category, "limit": str(_PAGE_SIZE)}
     path = "/v0/templates" if mine else "/v0/public-templates"
-    print_rows(_list_all(server, path, {key: value for key, value in query.items() if value}), _COLUMNS, output)
+    given = {key: value for key, value in query.items() if value}
+    print_rows(list(server.fetch_pages(path, "templates", given)), _COLUMNS, output)
 
 
 @commands.command()
@@ -138,8 +137,7 @@ def validate(
     """Check on the server whether a repository holds a valid template. Nothing is stored; exits with 2 if not."""
     body = drop_none({"gitUrl": url, "ref": ref, "path": path})
     found = load_session(data).call("POST", "/v0/templates/validate", body, timeout_seconds=_FETCH_SECONDS)
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     for fault in found["warnings"]:
         where = f"{fault['path']}: " if fault["path"] else ""
@@ -151,8 +149,7 @@ def validate(
 def list_refs(url: _GitUrl, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the branches and tags of a public Git repository, as the server sees it."""
     found = load_session(data).call("POST", "/v0/templates/refs", {"gitUrl": url}, timeout_seconds=_FETCH_SECONDS)
-    if output is not OutputFormat.TABLE:
-        print_document(found, output)
+    if print_as_document(found, output):
         return
     rows = [{**ref, "kind": kind} for kind, field in (("branch", "branches"), ("tag", "tags")) for ref in found[field]]
     for row in rows:
@@ -170,13 +167,3 @@ async def _inspect(path: Path) -> "InspectedTemplate":
 
 def _find_id(server: ServerSession, slug: str) -> str:
     return server.call("GET", f"/v0/templates/{slug}")["template"]["templateId"]
-
-
-def _list_all(server: ServerSession, path: str, query: dict[str, str]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    while True:
-        page = server.call("GET", f"{path}?{urlencode(query)}")
-        found += page["templates"]
-        if page["nextCursor"] is None:
-            return found
-        query["cursor"] = page["nextCursor"]

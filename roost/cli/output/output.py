@@ -9,9 +9,11 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
@@ -86,9 +88,19 @@ def count_nouns(count: int, noun: str) -> str:
 
 
 def exit_with_error(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
-    """Print an error message and exit."""
     print_error(message)
     raise typer.Exit(code)
+
+
+@contextmanager
+def file_errors(path: Path | str, code: ExitCode = ExitCode.USAGE) -> Generator[None]:
+    """Exit with an error message for an OSError at a path, or for a file that is not UTF-8 text."""
+    try:
+        yield
+    except OSError as error:
+        exit_with_error(f"{path}: {error.strerror}", code)
+    except UnicodeDecodeError:
+        exit_with_error(f"{path} is not UTF-8 text.", code)
 
 
 def exit_with_unknown(kind: str, name: str, known: Iterable[str], listing: str) -> NoReturn:
@@ -139,6 +151,13 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=sys.stdout.isatty()) + "\n")
 
 
+def print_as_document(value: Any, form: OutputFormat) -> bool:
+    """Print a value as a document if that is the format; return whether it was."""
+    if form is not OutputFormat.TABLE:
+        print_document(value, form)
+    return form is not OutputFormat.TABLE
+
+
 def print_document(value: Any, form: OutputFormat) -> None:
     """Print a value as JSON, or as YAML. Both are ASCII on a terminal."""
     if form is OutputFormat.YAML:
@@ -159,14 +178,19 @@ def print_message(message: Any, form: OutputFormat) -> None:
     sys.stdout.flush()
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat) -> None:
-    """Print records as a table of the given columns, or all fields as a document."""
-    if form is not OutputFormat.TABLE:
-        print_document(list(rows), form)
+def print_rows(
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: OutputFormat, document: Any = None
+) -> None:
+    """Print records as a table of the given columns, or all fields as a document.
+
+    document: printed in place of the records, which are then not evaluated, where a table words them otherwise.
+    """
+    if print_as_document(list(rows) if document is None else document, form):
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(_format_heading(column), overflow="fold")
+        heading = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", column).upper()  # `createdAt`: CREATED AT
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(
             *(Text(sanitize_lines(_TIMESTAMP.sub(r"\1 \2", _format_cell(row.get(column))))) for column in columns)
@@ -176,8 +200,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
 
 def print_record(record: Mapping[str, Any], form: OutputFormat, fields: Sequence[str] | None = None) -> None:
     """Print one line per field that is not empty, by default of all fields, or all fields as a document."""
-    if form is not OutputFormat.TABLE:
-        print_document(record, form)
+    if print_as_document(record, form):
         return
     lines = {name: text for name in fields or record if (text := _format_cell(record.get(name)))}
     width = max(map(len, lines), default=0)
@@ -194,11 +217,6 @@ def format_age(moment: str | None) -> str:
         if (count := int(seconds // size)) > 0:
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def _format_heading(field: str) -> str:
-    """Turn `createdAt` or `created_at` into `CREATED AT`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", field).upper()
 
 
 def _format_cell(value: Any) -> str:

@@ -38,10 +38,16 @@ def open_dashboard(
     link = server.call("POST", "/v0/session/links", {"role": role}, not_found=absent)["url"]
     if print_url:
         sys.stdout.write(f"{link}\n")
-    elif open_window(link):
-        print_line(f"Opened {link.partition('/login#')[0]}/")
     else:
-        print_line("No browser was found. Open this link in one; it works once, for 10 minutes:", error_console)
+        show_link(link, f"{link.partition('/login#')[0]}/", "10 minutes", is_open=open_window(link))
+
+
+def show_link(link: str, page: str, lifetime: str, *, is_open: bool) -> None:
+    """Say that a page was opened, or print the link to it."""
+    if is_open:
+        print_line(f"Opened {page}")
+    else:
+        print_line(f"No browser was found. Open this link in one; it works once, for {lifetime}:", error_console)
         sys.stdout.write(f"{link}\n")
 
 

@@ -1,6 +1,8 @@
 """The data folder of this machine, for commands that work without a server."""
 
 import os
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ from roost.cli.client.context_file import LOCAL, selected_context
 from roost.cli.output.output import ExitCode, exit_with_error
 
 if TYPE_CHECKING:
+    from roost.core.db import Database
     from roost.settings import Settings
 
 
@@ -48,6 +51,16 @@ def load_data_folder(data: Path | None, *, create: bool = False) -> "Settings":
             ExitCode.USAGE,
         )
     return settings
+
+
+@contextmanager
+def open_data_folder(data: Path | None, *, create: bool = False) -> "Generator[tuple[Settings, Database]]":
+    """Load the settings of a data folder, as `load_data_folder`, and open its database."""
+    from roost import app
+
+    settings = load_data_folder(data, create=create)
+    with closing(app.open_database(settings)) as db:
+        yield settings, db
 
 
 def _is_prepared(folder: Path) -> bool:

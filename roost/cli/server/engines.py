@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MIB = 1024**2
 
-commands = typer.Typer(help="Manage the assistant software that agents run.", no_args_is_help=True)
+commands = typer.Typer()
 EngineNames = Annotated[
     list[str] | None,
     typer.Argument(metavar="ENGINE[@VERSION]", help="Engines to install (default: all, at their default version)."),

@@ -30,7 +30,7 @@ def print_events(
 ) -> None:
     """Print the changes of agents, files and other resources in the last hour; with -f, follow new ones."""
     server = load_session(data)
-    path = f"/v0/agents/{server.find_agent(agent)['agentId']}/events" if agent else "/v0/events"
+    path = f"{server.agent_path(agent)}/events" if agent else "/v0/events"
     first = after or ("" if follow else "oldest")
     print_messages(_list_events(server, path, types, first, follow=follow), output, _format_line)
 

@@ -6,8 +6,7 @@ server elsewhere they use the API, for the tenant of the caller's key.
 
 import asyncio
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +25,7 @@ from roost.cli.output.output import (
     print_line,
     print_rows,
 )
-from roost.cli.server.data_folder import load_data_folder
+from roost.cli.server.data_folder import open_data_folder
 from roost.core import clock
 from roost.identity.caller import Plan
 from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME, SCOPES
@@ -34,10 +33,8 @@ from roost.identity.model import DEFAULT_TENANT, KEY_LIFETIME, SCOPES
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from roost.core.db import Database
-    from roost.settings import Settings
 
-commands = typer.Typer(help="Manage API keys, the JWTs of a tenant.", no_args_is_help=True)
+commands = typer.Typer()
 Tenant = Annotated[str | None, typer.Option(help=f"The tenant's name (default: {DEFAULT_TENANT}).")]
 _COLUMNS = ("id", "name", "scopes", "expiresAt", "revoked")
 _PATH = "/v3/pinata/keys"
@@ -67,7 +64,7 @@ def create(
     from roost.identity.api_keys import ApiKeys
     from roost.keyring import load_sealer
 
-    with _database(data, create=True) as (settings, db):
+    with open_data_folder(data, create=True) as (settings, db):
         keys, scopes = ApiKeys(db, load_sealer(settings, db)), frozenset(scope or ())
         lifetime = KEY_LIFETIME if days is None else timedelta(days=days)
 
@@ -83,9 +80,8 @@ def list_keys(tenant: Tenant = None, data: Data = None, output: Output = OutputF
     """List a tenant's keys, without their tokens."""
     if server := load_remote_session(data):
         _refuse_local_options(server, {"--tenant": tenant})
-        print_rows(
-            list(_fetch_keys(server.storage_session())), ("id", "name", "scopes", "createdAt", "revoked"), output
-        )
+        found = list(_fetch_keys(server.storage_session()))
+        print_rows(found, ("id", "name", "scopes", "createdAt", "revoked"), output)
         return
     print_rows(_list_here(data, tenant), _COLUMNS, output)
 
@@ -148,10 +144,9 @@ def _match_keys(given: str, keys: Sequence[Mapping[str, Any]]) -> Sequence[Mappi
 
 
 def _list_here(data: Path | None, tenant: str | None) -> list[dict[str, Any]]:
-    """List a tenant's keys in the database."""
     from roost.identity.api_keys import ApiKeys
 
-    with _database(data) as (_, db):
+    with open_data_folder(data) as (_, db):
         keys = db.run(lambda connection: ApiKeys.list_tenant_keys(connection, tenant or DEFAULT_TENANT))
     return [
         {
@@ -172,11 +167,10 @@ def _revoke_here(data: Path | None, key_id: str, *, rotates: bool) -> Mapping[st
     from roost.agents.registry.repository import AgentRepository
     from roost.identity.api_keys import ApiKeys
     from roost.identity.errors import ApiKeyNotFound
-    from roost.identity.gateway_tokens import GatewayTokens
-    from roost.identity.token_reads import TokenReads
+    from roost.identity.gateway_tokens import GatewayTokens, TokenReads
     from roost.keyring import load_sealer
 
-    with _database(data) as (settings, db):
+    with open_data_folder(data) as (settings, db):
         sealer = load_sealer(settings, db)
         keys, tokens = ApiKeys(db, sealer), GatewayTokens(db, sealer)
         revocation = KeyRevocation(keys, tokens, TokenReads(db, tokens), AgentRepository(db, sealer, {}, host_id=""))
@@ -207,16 +201,3 @@ def _fetch_keys(server: ServerSession) -> Iterator[dict[str, Any]]:
         offset += len(page["keys"])
         if offset >= page["count"]:
             return
-
-
-@contextmanager
-def _database(data: Path | None, *, create: bool = False) -> "Generator[tuple[Settings, Database]]":
-    """Open the database; with `create` also in an empty folder."""
-    from roost import app
-
-    settings = load_data_folder(data, create=create)
-    db = app.open_database(settings)
-    try:
-        yield settings, db
-    finally:
-        db.close()

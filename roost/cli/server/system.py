@@ -1,19 +1,33 @@
-"""`roost system ...`: show, checks, engines. For the operator, of any server that is reached over HTTP."""
+"""`roost system ...` for the operator, of any server that is reached over HTTP; `roost hosts ...` uses the database."""
+
+from typing import Annotated
 
 import typer
 
 from roost.cli.client.session import Data, load_session
-from roost.cli.output.output import Output, OutputFormat, print_record, print_rows
+from roost.cli.output.output import (
+    Output,
+    OutputFormat,
+    Yes,
+    confirm_change,
+    print_as_document,
+    print_line,
+    print_record,
+    print_rows,
+)
+from roost.cli.server.data_folder import open_data_folder
+from roost.core import clock
 
-commands = typer.Typer(help="Look at the server as its operator, from anywhere.", no_args_is_help=True)
+commands = typer.Typer()
+host_commands = typer.Typer()
+_ENGINE_COLUMNS = ("engine", "latestVersion", "installedVersions", "availableVersions", "outdatedAgents")
 
 
 @commands.command()
 def show(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show versions, failing parts, servers, background work, disk and memory (bytes)."""
     state = load_session(data).call("GET", "/v0/system")
-    if output is not OutputFormat.TABLE:
-        print_record(state, output)
+    if print_as_document(state, output):
         return
     failing = [name for name, status in state["checks"].items() if status != "ok"]
     servers = [f"{host['name']} ({'running' if host['isRunning'] else 'stopped'})" for host in state["hosts"]]
@@ -31,6 +45,40 @@ def list_checks(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
 def list_engines(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the engines with their installed and available versions, and your agents that are behind."""
     engines = load_session(data).call("GET", "/v0/system/engines")["engines"]
-    if output is OutputFormat.TABLE:
-        engines = [{**one, "outdatedAgents": [agent["name"] for agent in one["outdatedAgents"]]} for one in engines]
-    print_rows(engines, ("engine", "latestVersion", "installedVersions", "availableVersions", "outdatedAgents"), output)
+    rows = ({**one, "outdatedAgents": [agent["name"] for agent in one["outdatedAgents"]]} for one in engines)
+    print_rows(rows, _ENGINE_COLUMNS, output, engines)
+
+
+@host_commands.command("list")
+def list_hosts(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the servers of the database, oldest first."""
+    from roost.agents.lifecycle.hosts import service
+
+    with open_data_folder(data) as (_, db):
+        hosts = db.run(service.list_hosts)
+    rows = [
+        {
+            "id": host.id,
+            "name": host.name,
+            "folder": host.folder,
+            "running": host.is_running(clock.utc_now()),
+            "startedAt": clock.format_iso(host.started_at),
+        }
+        for host in hosts
+    ]
+    print_rows(rows, ("id", "name", "folder", "running", "startedAt"), output)
+
+
+@host_commands.command("remove")
+def remove_host(
+    host_id: Annotated[str, typer.Argument(metavar="ID", help="Id, as in `roost hosts list`.")],
+    data: Data = None,
+    yes: Yes = False,
+) -> None:
+    """Give up a server that is lost for good: its agents are `not_running` and can be deleted."""
+    from roost.agents.lifecycle.hosts import service
+
+    with open_data_folder(data) as (_, db):
+        confirm_change(f"Give up the server {host_id} and its agents?", yes)
+        count = db.run(lambda connection: service.remove_host(connection, host_id))
+    print_line(f"Removed, with {count} {'agent' if count == 1 else 'agents'}.")

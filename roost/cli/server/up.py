@@ -41,8 +41,8 @@ from roost.http.server.server import (
 )
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Role
+from roost.identity.errors import KeyOpensNoSession
 from roost.identity.model import DEFAULT_TENANT, Tenant
-from roost.identity.sessions.errors import KeyOpensNoSession
 from roost.settings import Settings
 
 _FIRST_AGENT = "First agent"

@@ -1,4 +1,4 @@
-"""Files of the storage API for commands: their options, pages of records, and addresses of content."""
+"""Files and gateways of the storage API for commands: their options, pages of records, and addresses of content."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -7,14 +7,17 @@ from urllib.parse import quote, urlencode
 import typer
 
 from roost.cli.client.session import ServerSession
-from roost.cli.output.output import ExitCode, exit_with_error
-from roost.cli.storage.gateway_lookup import fetch_gateways
+from roost.cli.completion import complete_gateways
+from roost.cli.output.output import ExitCode, exit_with_error, exit_with_unknown
 from roost.core import clock
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 
 Public = Annotated[bool, typer.Option("--public", help="Use the public network instead of the private one.")]
 FileName = Annotated[str, typer.Argument(metavar="FILE", help="The file's id or CID.")]
+GatewayName = Annotated[
+    str, typer.Argument(metavar="GATEWAY", help="The gateway's name or id.", autocompletion=complete_gateways)
+]
 KeyValues = Annotated[
     list[str] | None, typer.Option("--keyvalue", "-k", metavar="NAME=VALUE", help="Metadata; can be repeated.")
 ]
@@ -41,6 +44,19 @@ def fetch_records(
         if not token:
             break
     return found
+
+
+def fetch_gateways(server: ServerSession) -> list[Mapping[str, Any]]:
+    """Fetch all gateways, oldest first; they always fit on one page."""
+    return server.call("GET", "/v3/gateways?pageSize=100")["data"]["rows"]
+
+
+def find_gateway(server: ServerSession, gateway: str) -> Mapping[str, Any]:
+    gateways = fetch_gateways(server)
+    found = [row for row in gateways if gateway in (row["domain"], row["id"])]
+    if not found:
+        exit_with_unknown("gateway", gateway, [row["domain"] for row in gateways], "roost gateways list")
+    return found[0]
 
 
 def find_file(server: ServerSession, file: str, public: bool) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 Uploads and downloads are streamed, so memory use does not depend on the size of a file.
 """
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from roost.cli.client.session import Data, load_session
+from roost.cli.client.session import Data, drop_none, load_storage
 from roost.cli.client.transfer import count_bytes, progress_bar, save_chunks
 from roost.cli.output.output import (
     ExitCode,
@@ -23,8 +24,6 @@ from roost.cli.output.output import (
     print_record,
     print_rows,
 )
-from roost.cli.storage import local_cid
-from roost.cli.storage.file_links import create_link, create_upload_link
 from roost.cli.storage.file_lookup import (
     PAGE_SIZE,
     FileName,
@@ -36,7 +35,7 @@ from roost.cli.storage.file_lookup import (
     network_name,
     sign_download,
 )
-from roost.cli.storage.upload_form import MultipartForm, find_files, form_fields, parse_keyvalues
+from roost.cli.storage.local_files import MultipartForm, find_files, form_fields, import_files, parse_keyvalues
 from roost.storage.content.unixfs.profile import PROFILES, V1, get_profile
 
 
@@ -49,14 +48,49 @@ def _existing_path(path: str) -> Path:
     return Path(path)
 
 
-commands = typer.Typer(help="Manage files and folders, each with its CID.", no_args_is_help=True)
-commands.command("link")(create_link)
-commands.command("upload-link")(create_upload_link)
+commands = typer.Typer()
 _Name = Annotated[str | None, typer.Option(help="Name of the file.")]
 _Profile = Annotated[str, typer.Option(help=f"Rules for splitting it into blocks: {', '.join(PROFILES)}.")]
 _Path = Annotated[Path, typer.Argument(metavar="PATH", help="A file or folder.", parser=_existing_path)]
+_Seconds = Annotated[int, typer.Option("--expires", min=1, help="Seconds that the link works.")]
 _COLUMNS = ("id", "name", "cid", "size", "mime_type", "group_id", "created_at")
+_HOUR_SECONDS = 3600
 _LINK_LIFETIME_SECONDS = 60
+
+
+@commands.command("link")
+def create_link(file: FileName, expires: _Seconds = _HOUR_SECONDS, public: Public = False, data: Data = None) -> None:
+    """Print a URL of a file's content. That of a private file works for a time, for everyone who has it."""
+    server = load_storage(data)
+    url = content_url(server, find_file(server, file, public)["cid"], public)
+    sys.stdout.write(f"{url if public else sign_download(server, url, expires)}\n")
+
+
+@commands.command("upload-link")
+def create_upload_link(
+    name: Annotated[str | None, typer.Option(help="Name of the file.")] = None,
+    group: Annotated[str | None, typer.Option(help="Id of the group to add it to.")] = None,
+    keyvalue: KeyValues = None,
+    max_size: Annotated[int | None, typer.Option(min=1, help="Largest size of the file, in bytes.")] = None,
+    mime_type: Annotated[
+        list[str] | None, typer.Option(help="Only this type, like `image/*`; can be repeated.")
+    ] = None,
+    expires: _Seconds = _HOUR_SECONDS,
+    public: Public = False,
+    data: Data = None,
+) -> None:
+    """Print a URL to which one file can be uploaded without a key: `curl -F file=@PATH URL`."""
+    body = {
+        "network": network_name(public),
+        "filename": name,
+        "group_id": group,
+        "keyvalues": parse_keyvalues(keyvalue or []) or None,
+        "max_file_size": max_size,
+        "allow_mime_types": mime_type or None,
+        "expires": expires,
+    }
+    server = load_storage(data)
+    sys.stdout.write(f"{server.call('POST', '/v3/files/sign', drop_none(body))['data']}\n")
 
 
 @commands.command("list")
@@ -73,17 +107,14 @@ def list_files(
 ) -> None:
     """List your files, newest first."""
     query = {"name": name, "group": group, "cid": cid}
-    print_rows(
-        fetch_records(load_session(data).storage_session(), f"files/{network_name(public)}", "files", query, limit),
-        _COLUMNS,
-        output,
-    )
+    server = load_storage(data)
+    print_rows(fetch_records(server, f"files/{network_name(public)}", "files", query, limit), _COLUMNS, output)
 
 
 @commands.command()
 def show(file: FileName, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one file."""
-    print_record(find_file(load_session(data).storage_session(), file, public), output)
+    print_record(find_file(load_storage(data), file, public), output)
 
 
 @commands.command()
@@ -106,7 +137,7 @@ def upload(
     }
     files = find_files(path)
     form = MultipartForm(form_fields(fields | {"keyvalues": parse_keyvalues(keyvalue or [])}), files)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     with progress_bar("Uploading", int(form.headers["Content-Length"])) as advance:
         answer = server.send("/v3/files", count_bytes(form, advance), form.headers)
     print_record(answer["data"], output)
@@ -125,21 +156,16 @@ def update(
     body = {"name": name, "keyvalues": parse_keyvalues(keyvalue or []) or None}
     if not any(body.values()):
         exit_with_error("Nothing to change: give --name or --keyvalue.", ExitCode.USAGE)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_file(server, file, public)
     given = {key: value for key, value in body.items() if value}
     print_record(server.call("PUT", f"/v3/files/{network_name(public)}/{found['id']}", given)["data"], output)
 
 
 @commands.command()
-def delete(
-    file: FileName,
-    yes: Yes = False,
-    public: Public = False,
-    data: Data = None,
-) -> None:
+def delete(file: FileName, yes: Yes = False, public: Public = False, data: Data = None) -> None:
     """Delete a file."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_file(server, file, public)
     confirm_change(f"Delete {found['name'] or found['cid']} ({found['cid']})?", yes)
     server.call("DELETE", f"/v3/files/{network_name(public)}/{found['id']}")
@@ -154,7 +180,7 @@ def get(
     data: Data = None,
 ) -> None:
     """Download a file's content through one of your gateways. A folder comes as a tar archive."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = find_file(server, file, public)
     is_folder = found["mime_type"] == "directory"
     target = to or Path(_local_name(found, ".tar" if is_folder else ""))
@@ -177,7 +203,7 @@ def cid(path: _Path, profile: _Profile = V1.name, output: Output = OutputFormat.
     files = find_files(path)
     rules = get_profile(profile)
     with progress_bar("Reading", sum(file.size for file in files)) as advance:
-        tree = local_cid.import_files(files, rules, advance)
+        tree = import_files(files, rules, advance)
     if output is OutputFormat.TABLE:
         print_line(str(tree.cid))
     else:
@@ -188,13 +214,13 @@ def cid(path: _Path, profile: _Profile = V1.name, output: Output = OutputFormat.
 @commands.command()
 def usage(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show stored bytes and the limits: `max_size` of an upload, `max_files` of a folder."""
-    print_record(load_session(data).storage_session().call("GET", "/v3/files/limits")["data"], output)
+    print_record(load_storage(data).call("GET", "/v3/files/limits")["data"], output)
 
 
 @commands.command("totals")
 def show_totals(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show the number of files and their bytes on each network."""
-    totals = load_session(data).storage_session().call("GET", "/v3/files/totals")["data"]
+    totals = load_storage(data).call("GET", "/v3/files/totals")["data"]
     rows = [{"network": network, **total} for network, total in totals.items()]
     print_rows(rows, ("network", "files", "bytes"), output)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from roost.cli.client.session import Data, ServerSession, load_session, path_segment
+from roost.cli.client.session import Data, ServerSession, load_session, load_storage, path_segment
 from roost.cli.completion import complete_agents, complete_groups
 from roost.cli.output.output import (
     ExitCode,
@@ -30,7 +30,7 @@ from roost.cli.storage.file_lookup import Public, fetch_records, network_name
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 
-commands = typer.Typer(help="Search the texts of files, and let agents do so.", no_args_is_help=True)
+commands = typer.Typer()
 _File = Annotated[str, typer.Argument(metavar="FILE", help="The file's id, CID or name.")]
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id or name.", autocompletion=complete_groups)]
 _Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id or name.", autocompletion=complete_agents)]
@@ -53,7 +53,7 @@ def add(
     """Vectorize files, so that their groups can be searched, and wait until it is done."""
     if bool(files) == bool(group):
         exit_with_error("Name files, or a group with --group.", ExitCode.USAGE)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     ids = [_find_file(server, file, public) for file in files or ()]
     if group:
         ids = [row["file_id"] for row in _list_group(server, _find_group(server, group, public))]
@@ -74,7 +74,7 @@ def show(
     """Show the state of the vectors of a file, or of all files of a group."""
     if bool(file) == bool(group):
         exit_with_error("Name a file, or a group with --group.", ExitCode.USAGE)
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     if group:
         print_rows(_list_group(server, _find_group(server, group, public)), _COLUMNS, output)
     elif file:
@@ -91,7 +91,7 @@ def query(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Search a group for the texts that are nearest to yours."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     path = f"/v3/vectorize/groups/{_find_group(server, group, public)}/query"
     found = server.call("POST", path, {"text": text, "limit": limit})["data"]
     if output is not OutputFormat.TABLE:
@@ -110,7 +110,7 @@ def query(
 @commands.command()
 def remove(file: _File, public: Public = False, data: Data = None) -> None:
     """Delete the vectors of a file. The file stays."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     server.call("DELETE", f"/v3/vectorize/files/{_find_file(server, file, public)}")
     print_line("Removed.")
 
@@ -132,14 +132,14 @@ def revoke(group: _Group, agent: _Agent, public: Public = False, yes: Yes = Fals
 @commands.command("groups")
 def list_groups(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the groups that can be searched."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     print_rows(server.call("GET", "/v3/vectorize/groups")["data"]["groups"], ("id", "name", "network"), output)
 
 
 @commands.command("agents")
 def list_agents(group: _Group, public: Public = False, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the agents that may search a group."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     found = server.call("GET", f"/v3/vectorize/groups/{_find_group(server, group, public)}/agents")["data"]["agents"]
     print_rows(found, ("agent_id", "created_at"), output)
 

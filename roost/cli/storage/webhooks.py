@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from roost.cli.client.session import Data, load_session, path_segment
+from roost.cli.client.session import Data, load_storage, path_segment
 from roost.cli.output.output import (
     ExitCode,
     Output,
@@ -18,7 +18,7 @@ from roost.cli.output.output import (
 )
 from roost.cli.storage.file_lookup import fetch_records
 
-commands = typer.Typer(help="Manage webhooks, URLs that are notified of changes to your files.", no_args_is_help=True)
+commands = typer.Typer()
 _Webhook = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id.", parser=path_segment)]
 _Delivery = Annotated[str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", parser=path_segment)]
 _Events = Annotated[
@@ -28,13 +28,12 @@ _Events = Annotated[
 _Description = Annotated[str | None, typer.Option(help="Description of the webhook.")]
 _COLUMNS = ("id", "url", "events", "enabled", "disabled_reason", "failing_since")
 _DELIVERY_COLUMNS = ("id", "event_type", "state", "attempts", "status", "error", "created_at", "next_attempt_at")
-_DEFAULT_LIMIT = 25
 
 
 @commands.command("list")
 def list_webhooks(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List your webhooks."""
-    print_rows(load_session(data).storage_session().call("GET", "/v3/webhooks")["data"]["webhooks"], _COLUMNS, output)
+    print_rows(load_storage(data).call("GET", "/v3/webhooks")["data"]["webhooks"], _COLUMNS, output)
 
 
 @commands.command()
@@ -47,13 +46,13 @@ def create(
 ) -> None:
     """Create a webhook for the given events (default: all). Its signing secret is shown only once."""
     body = {"url": url, "events": event or [], "description": description or ""}
-    print_record(load_session(data).storage_session().call("POST", "/v3/webhooks", body)["data"], output)
+    print_record(load_storage(data).call("POST", "/v3/webhooks", body)["data"], output)
 
 
 @commands.command()
 def show(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Show one webhook."""
-    print_record(load_session(data).storage_session().call("GET", f"/v3/webhooks/{webhook}")["data"], output)
+    print_record(load_storage(data).call("GET", f"/v3/webhooks/{webhook}")["data"], output)
 
 
 @commands.command()
@@ -76,35 +75,33 @@ def update(
             "Nothing to change: give --url, --event, --all-events, --description, --enable or --disable.",
             ExitCode.USAGE,
         )
-    print_record(load_session(data).storage_session().call("PUT", f"/v3/webhooks/{webhook}", given)["data"], output)
+    print_record(load_storage(data).call("PUT", f"/v3/webhooks/{webhook}", given)["data"], output)
 
 
 @commands.command()
 def delete(webhook: _Webhook, yes: Yes = False, data: Data = None) -> None:
     """Delete a webhook and its pending messages."""
     confirm_change(f"Delete the webhook {webhook} and its pending messages?", yes)
-    load_session(data).storage_session().call("DELETE", f"/v3/webhooks/{webhook}")
+    load_storage(data).call("DELETE", f"/v3/webhooks/{webhook}")
     print_line("Deleted.")
 
 
 @commands.command("rotate-secret")
 def rotate_secret(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Create a new signing secret, shown only once; the old one also signs for 24 hours."""
-    print_record(
-        load_session(data).storage_session().call("POST", f"/v3/webhooks/{webhook}/rotate_secret")["data"], output
-    )
+    print_record(load_storage(data).call("POST", f"/v3/webhooks/{webhook}/rotate_secret")["data"], output)
 
 
 @commands.command()
 def deliveries(
     webhook: _Webhook,
     state: Annotated[str | None, typer.Option(help="pending, sending, delivered or failed.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = _DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 25,
     data: Data = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List a webhook's deliveries of the last 7 days, newest first."""
-    server = load_session(data).storage_session()
+    server = load_storage(data)
     rows = fetch_records(server, f"webhooks/{webhook}/deliveries", "deliveries", {"state": state}, limit)
     print_rows(rows, _DELIVERY_COLUMNS, output)
 
@@ -113,13 +110,13 @@ def deliveries(
 def redeliver(webhook: _Webhook, delivery: _Delivery, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Send a message again now."""
     path = f"/v3/webhooks/{webhook}/deliveries/{delivery}/redeliver"
-    print_record(load_session(data).storage_session().call("POST", path)["data"], output)
+    print_record(load_storage(data).call("POST", path)["data"], output)
 
 
 @commands.command("test")
 def send_test(webhook: _Webhook, data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """Send a test message and show its delivery. Exits with 1 if it failed."""
-    done = load_session(data).storage_session().call("POST", f"/v3/webhooks/{webhook}/test")["data"]
+    done = load_storage(data).call("POST", f"/v3/webhooks/{webhook}/test")["data"]
     print_record(done, output)
     if done["state"] != "delivered":
         raise typer.Exit(ExitCode.FAILED)

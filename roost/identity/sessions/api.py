@@ -4,16 +4,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from roost.identity.auth_request import AuthRequest, auth_request_of
+from roost.identity.auth_request import AuthRequest, auth_request_of, check_same_origin, find_session_token
 from roost.identity.authenticator import ServiceCaller
 from roost.identity.caller import Caller
 from roost.identity.credentials import ended_session_headers, session_headers
 from roost.identity.errors import Unauthorised
-from roost.identity.same_origin import check_same_origin
+from roost.identity.gateway_tokens import TokenReads
 from roost.identity.sessions import schemas
 from roost.identity.sessions.service import BrowserSessions
-from roost.identity.sessions.session_authenticator import SessionAuthenticator, find_session_token
-from roost.identity.token_reads import TokenReads
 from roost.web.service_registry import provide_service
 
 Service = Annotated[BrowserSessions, Depends(provide_service(BrowserSessions))]
@@ -25,22 +23,18 @@ _ELSEWHERE: dict[int | str, dict[str, Any]] = {404: {}}  # at addresses without 
 async def own_page(request: Request) -> AuthRequest:
     """Check that no page of another site signs the browser in. Raises ForeignOrigin."""
     visit = auth_request_of(request)
-    check_same_origin(visit.method, visit.headers, visit.host.origin, upgrade=False)
+    check_same_origin(visit)
     return visit
 
 
-async def session_caller(
-    request: Request, authenticator: Annotated[SessionAuthenticator, Depends(provide_service(SessionAuthenticator))]
-) -> Caller:
-    return await authenticator.authenticate(auth_request_of(request))
+async def session_caller(request: Request, sessions: Service) -> Caller:
+    return await sessions.authenticate(auth_request_of(request))
 
 
-async def find_session_caller(
-    request: Request, authenticator: Annotated[SessionAuthenticator, Depends(provide_service(SessionAuthenticator))]
-) -> Caller | None:
+async def find_session_caller(request: Request, sessions: Service) -> Caller | None:
     """Return the caller of the browser's session, None without one that is valid. Raises ForeignOrigin."""
     try:
-        return await authenticator.find_caller(auth_request_of(request))
+        return await sessions.find_caller(auth_request_of(request))
     except Unauthorised:
         return None
 

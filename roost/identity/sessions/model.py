@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from roost.core.sensitive import Sensitive
-from roost.identity.caller import Caller, Role
-from roost.identity.caller_cache import token_digest
+from roost.identity.caller import Caller, Role, token_digest
 from roost.identity.model import SCOPES, Tenant
 
 LIFETIME = timedelta(days=7)

@@ -1,24 +1,28 @@
-"""Open, verify and end browser sessions; create the one-time links that open them (decision 0035)."""
+"""Open, verify and end browser sessions; create the one-time links that open them (decision 0035).
+
+The cookie of a session counts at the dashboard's hosts alone, and only where the request has no other credential.
+Browsers add it to requests that pages of others make, so each request must come from a page of this origin, and each
+change must have the session's CSRF token.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from hmac import compare_digest
 
 from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys, caller_of_key
-from roost.identity.caller import Caller, Role
-from roost.identity.caller_cache import CallerCache, token_digest
+from roost.identity.auth_request import SAFE_METHODS, AuthRequest, check_same_origin, find_session_token
+from roost.identity.caller import Caller, CallerCache, Role, token_digest
 from roost.identity.credential_hold import hold_while_valid
-from roost.identity.errors import Unauthorised
+from roost.identity.errors import InvalidCsrfToken, InvalidLoginCode, KeyOpensNoSession, MissingCredential, Unauthorised
 from roost.identity.model import SCOPES
-from roost.identity.operator import is_operator
 from roost.identity.sessions import store
-from roost.identity.sessions.errors import InvalidLoginCode, KeyOpensNoSession
 from roost.identity.sessions.model import (
     CODE_PREFIX,
     LIFETIME,
@@ -36,8 +40,10 @@ from roost.identity.sessions.model import (
     csrf_token,
     session_scopes,
 )
+from roost.identity.tenants import is_operator
 from roost.identity.throttle import FailedLoginThrottle
 
+CSRF_HEADER = "x-csrf-token"
 _MAX_TOKEN_LENGTH = 256
 _WATCH_SECONDS = 0.5
 
@@ -50,7 +56,7 @@ class BrowserSessions:
         self._keys = keys
         self._throttle = throttle
         self._url = url
-        self._cache = CallerCache()
+        self.verified = CallerCache()
 
     async def create_link(self, caller: Caller, role: Role) -> IssuedLink:
         """Create a link that signs a browser in once, with this role or the highest one below it that the caller has.
@@ -110,23 +116,43 @@ class BrowserSessions:
         self._forget(replaced)
         return started
 
+    async def authenticate(self, request: AuthRequest) -> Caller:
+        """Return the caller of a session. Raises MissingCredential, and as `find_caller`."""
+        if (caller := await self.find_caller(request)) is None:
+            raise MissingCredential
+        return caller
+
+    async def find_caller(self, request: AuthRequest) -> Caller | None:
+        """Return the caller of the session that the request's cookie names; None if no such cookie counts here.
+
+        Raises ForeignOrigin, InvalidCsrfToken, Unauthorised, TooManyAttempts.
+        """
+        if (token := find_session_token(request)) is None:
+            return None
+        check_same_origin(request, is_shared=True)
+        if request.method not in SAFE_METHODS:
+            expected = csrf_token(token_digest(token))
+            if not compare_digest(request.headers.get(CSRF_HEADER, "").encode(), expected.encode()):
+                raise InvalidCsrfToken
+        try:
+            return await self.verify(token)
+        except Unauthorised:
+            self._throttle.record_failure(request.limited_client)
+            raise
+
     async def verify(self, token: str) -> Caller:
         """Return the caller of a session and note its use. Raises Unauthorised."""
         if len(token) > _MAX_TOKEN_LENGTH:
             raise Unauthorised
         digest = token_digest(token)
-        if (caller := self._cache.get(digest)) is not None:
+        if (caller := self.verified.get(digest)) is not None:
             return caller
         session, caller = await self._db.read(lambda connection: self._find(connection, digest))
         now = clock.utc_now()
         if now - session.seen_at >= TOUCH_INTERVAL:
             await self._db.write(lambda connection: store.touch_session(connection, digest, now))
-        self._cache.put(digest, caller)
+        self.verified.put(digest, caller)
         return caller
-
-    def has_verified(self, digest: bytes) -> bool:
-        """Return whether the token with this digest was valid when it was last verified."""
-        return self._cache.has(digest)
 
     async def describe(self, caller: Caller) -> SessionDetail:
         """Return what the page of a session learns of it. Raises Unauthorised."""
@@ -142,13 +168,13 @@ class BrowserSessions:
         """End the caller's session; all servers reject its token within a second. Idempotent."""
         digest = caller.session_digest or b""
         await self._db.write(lambda connection: store.remove_session(connection, digest))
-        self._cache.drop(lambda cached: cached.session_digest == digest)
+        self.verified.drop(lambda cached: cached.session_digest == digest)
 
     async def end_all(self, caller: Caller) -> int:
         """End all sessions that the caller's key opened, and its unused links; return the number of sessions."""
         key_id, now = caller.key_id or "", clock.utc_now()
         ended = await self._db.write(lambda connection: store.remove_all_of_key(connection, key_id, now))
-        self._cache.drop(lambda cached: cached.key_id == key_id)
+        self.verified.drop(lambda cached: cached.key_id == key_id)
         return ended
 
     @asynccontextmanager
@@ -162,8 +188,6 @@ class BrowserSessions:
             await self._db.read(lambda connection: self._find(connection, digest))
         except Unauthorised:
             return False
-        except ServiceUnavailable:  # the database is away; it decides when it is back
-            return True
         return True
 
     def _find(self, connection: Connection, digest: bytes) -> tuple[BrowserSession, Caller]:
@@ -191,7 +215,7 @@ class BrowserSessions:
 
     def _forget(self, token: str) -> None:
         digest = token_digest(token)
-        self._cache.drop(lambda cached: cached.session_digest == digest)
+        self.verified.drop(lambda cached: cached.session_digest == digest)
 
 
 def _check_key(key: Caller) -> None:
@@ -205,15 +229,7 @@ def _caller(session: BrowserSession, key: Caller) -> Caller:
     scopes = session_scopes(session.role, key)
     if not scopes and key.scopes:
         raise KeyOpensNoSession
-    return Caller(
-        key.kind,
-        session.tenant_id,
-        key_id=session.key_id,
-        key_name=key.key_name,
-        scopes=scopes,
-        session_digest=session.digest,
-        role=session.role,
-    )
+    return replace(key, scopes=scopes, session_digest=session.digest, role=session.role)
 
 
 def _detail(connection: Connection, session: BrowserSession, caller: Caller) -> SessionDetail:

@@ -55,7 +55,7 @@ def remove_session(connection: Connection, digest: bytes) -> None:
 def remove_all_of_key(connection: Connection, key_id: str, now: datetime) -> int:
     """Remove the links and the sessions of a key. Return the number of sessions that had not expired."""
     connection.execute(session_links.delete().where(session_links.c.key_id == key_id))
-    connection.execute(browser_sessions.delete().where(_has_expired(now)))
+    connection.execute(browser_sessions.delete().where(_has_expired(now)))  # first, so that the count is without them
     return connection.execute(browser_sessions.delete().where(browser_sessions.c.key_id == key_id)).rowcount
 
 

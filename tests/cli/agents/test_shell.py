@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roost.cli.client.raw_terminal import EscapeFilter
+from roost.cli.agents.shell import EscapeFilter
 from tests.cli.pty_client import TerminalUser, run_on_pty
 from tests.cli.terminal import run
 from tests.conformance.runtimes import sleeper, sleeping, until

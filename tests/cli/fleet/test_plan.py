@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.cli.fleet.document import FleetAgent, FleetSecret
-from roost.cli.fleet.live import LiveAgent, LiveTask
+from roost.cli.fleet.document import FleetAgent, FleetSecret, parse_task_record
+from roost.cli.fleet.live import FleetRequest, LiveAgent, LiveTask
 from roost.cli.fleet.plan import Change, PlanInputs, PlanRefused, check_agent, plan_agent, plan_secrets
-from roost.cli.fleet.requests import FleetRequest
 from roost.cli.fleet.skills import ResolvedSkill
-from roost.cli.fleet.task_fields import parse_task_record
 
 PATH = "/v0/agents/a1"
 SECRETS = {name: {"id": name.lower(), "name": name, "type": "secret"} for name in ("A", "B", "C")}

@@ -20,8 +20,7 @@ from roost.http.edge.protocol import EdgeHttpProtocol, edge_protocol
 from roost.http.stack.address import HostAddresses
 from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.identity.auth_request import AuthRequest
-from roost.identity.caller import Caller, CallerKind
-from roost.identity.caller_cache import token_digest
+from roost.identity.caller import Caller, CallerKind, token_digest
 from roost.identity.credentials import find_credential
 from roost.identity.errors import MissingCredential, Unauthorised
 from roost.warden_client.errors import DialRefused

@@ -27,7 +27,6 @@ from roost.identity.caller import Caller, CallerKind
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
-from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.url_rule import UrlFamily
 from tests.http.edge.support import (
@@ -211,7 +210,7 @@ def auth_edge(database: Database) -> Iterator[tuple[EdgeServer, GatewayTokens, s
     tenant = database.run(lambda connection: tenants.ensure_tenant(connection, "acme").id)
     token = database.run(lambda connection: gateways.mint(connection, AGENT, tenant)).reveal()
     keys, throttle = ApiKeys(database, sealer), FailedLoginThrottle()
-    sessions = SessionAuthenticator(BrowserSessions(database, keys, throttle, "http://localhost"), throttle)
+    sessions = BrowserSessions(database, keys, throttle, "http://localhost")
     authenticator = Authenticator(keys, gateways, PlatformTokens(database, sealer, gateways), sessions, throttle)
 
     class Guarded(EdgeServer):

@@ -12,9 +12,8 @@ from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.api_keys import ApiKeys
 from roost.identity.caller import Caller, Role
-from roost.identity.errors import TooManyAttempts, Unauthorised
+from roost.identity.errors import InvalidLoginCode, KeyOpensNoSession, TooManyAttempts, Unauthorised
 from roost.identity.sessions import service, store
-from roost.identity.sessions.errors import InvalidLoginCode, KeyOpensNoSession
 from roost.identity.sessions.model import LINK_LIMIT, SESSION_LIMIT
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle

@@ -6,9 +6,8 @@ from contextlib import suppress
 from roost.agents.registry.repository import AgentRepository
 from roost.identity.api_keys import ApiKeys
 from roost.identity.errors import UnknownAgent
-from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.gateway_tokens import GatewayTokens, TokenReads
 from roost.identity.model import TokenRead
-from roost.identity.token_reads import TokenReads
 
 AgentTokenRead = tuple[str, TokenRead]
 """Name of an agent, and how its present token was read."""

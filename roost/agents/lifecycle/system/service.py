@@ -21,7 +21,7 @@ from roost.core.machine.memory import read_memory_use
 from roost.core.ttl_cache import TTLCache
 from roost.identity.caller import Caller
 from roost.identity.errors import PermissionDenied
-from roost.identity.operator import is_operator
+from roost.identity.tenants import is_operator
 from roost.work.faults import count_faults
 
 CHECK_SECONDS = 30.0

@@ -14,7 +14,7 @@ from roost.agents.lifecycle.workflows.restart import RestartWorkflow
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ReaderCaller, ServiceCaller
-from roost.identity.token_reads import TokenReads
+from roost.identity.gateway_tokens import TokenReads
 from roost.web.errors import refuse_body_with
 from roost.web.service_registry import provide_service
 

@@ -26,7 +26,7 @@ from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, CallerKind
-from roost.identity.token_reads import TokenReads
+from roost.identity.gateway_tokens import TokenReads
 from roost.work.faults import list_faults
 
 

@@ -10,7 +10,7 @@ from roost.agents.models.servers.model import ModelServerAddress
 from roost.agents.registry.repository import find_tenant_id
 from roost.core.db import Connection, Database
 from roost.identity.caller import Caller
-from roost.identity.operator import is_operator, is_operator_tenant
+from roost.identity.tenants import is_operator, is_operator_tenant
 
 
 class ModelServerAccess:

@@ -10,12 +10,10 @@ from roost.agents.network.sign_in.model import CODE_PREFIX, LIFETIME, LINK_LIMIT
 from roost.core import clock, ids
 from roost.core.db import Database
 from roost.core.sensitive import Sensitive
-from roost.identity.caller import Caller
-from roost.identity.caller_cache import token_digest
+from roost.identity.caller import Caller, token_digest
 from roost.identity.errors import Unauthorised
-from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.gateway_tokens import GatewayTokens, note_read
 from roost.identity.throttle import FailedLoginThrottle
-from roost.identity.token_reads import note_read
 
 
 class SignInService:

@@ -49,8 +49,7 @@ from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
-from roost.identity.gateway_tokens import GatewayTokens
-from roost.identity.token_reads import TokenReads
+from roost.identity.gateway_tokens import GatewayTokens, TokenReads
 from roost.net.policy import EgressPolicy
 from roost.storage.content.service import ContentService
 from roost.storage.files.service import FileService

@@ -20,7 +20,6 @@ from roost.identity.authenticator import Authenticator
 from roost.identity.gateway_tokens import GatewayTokens
 from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
-from roost.identity.sessions.session_authenticator import SessionAuthenticator
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web import errors
 from roost.web.request_address import HostAddress
@@ -47,7 +46,7 @@ class ModelEnv:
         services = ServiceRegistry()
         platform = PlatformTokens(database, sealer, self._gateways)
         throttle = FailedLoginThrottle()
-        sessions = SessionAuthenticator(BrowserSessions(database, self._keys, throttle, "http://localhost"), throttle)
+        sessions = BrowserSessions(database, self._keys, throttle, "http://localhost")
         for service in (gateway, Authenticator(self._keys, self._gateways, platform, sessions, throttle)):
             services.add(service)
         self.app = FastAPI()

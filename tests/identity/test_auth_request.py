@@ -1,14 +1,21 @@
 import pytest
 
+from roost.identity.auth_request import AuthRequest, check_same_origin
 from roost.identity.errors import ForeignOrigin
-from roost.identity.same_origin import check_same_origin
+from roost.web.request_address import HostAddress
+from roost.web.url_rule import HostKind
 
 OWN = "https://a.agents.example"
 
 
+def check(method: str, headers: dict[str, str], upgrade: bool = False, is_shared: bool = False) -> None:
+    request = AuthRequest(HostAddress(HostKind.AGENT, OWN), method, headers, "", "192.0.2.1", upgrade=upgrade)
+    check_same_origin(request, is_shared=is_shared)
+
+
 @pytest.mark.parametrize("headers", [{}, {"origin": OWN}, {"referer": f"{OWN}/x"}, {"sec-fetch-site": "same-origin"}])
 def test_own_pages_may_change_something(headers: dict[str, str]) -> None:
-    check_same_origin("POST", headers, OWN, upgrade=False)
+    check("POST", headers)
 
 
 @pytest.mark.parametrize(
@@ -23,15 +30,15 @@ def test_own_pages_may_change_something(headers: dict[str, str]) -> None:
 )
 def test_other_pages_may_only_read(headers: dict[str, str]) -> None:
     with pytest.raises(ForeignOrigin):
-        check_same_origin("DELETE", headers, OWN, upgrade=False)
-    check_same_origin("GET", headers, OWN, upgrade=False)
+        check("DELETE", headers)
+    check("GET", headers)
 
 
 @pytest.mark.parametrize("headers", [{}, {"referer": OWN}, {"origin": ""}, {"origin": f"{OWN}:443"}])
 def test_websockets_need_the_own_origin(headers: dict[str, str]) -> None:
     with pytest.raises(ForeignOrigin):
-        check_same_origin("GET", headers, OWN, upgrade=True)
-    check_same_origin("GET", {"origin": OWN, "sec-fetch-site": "cross-site"}, OWN, upgrade=True)
+        check("GET", headers, upgrade=True)
+    check("GET", {"origin": OWN, "sec-fetch-site": "cross-site"}, upgrade=True)
 
 
 SAME_SITE = {"sec-fetch-site": "same-site"}
@@ -50,9 +57,9 @@ SAME_SITE = {"sec-fetch-site": "same-site"}
     ],
 )
 def test_of_a_shared_cookie_only_own_pages_and_links_read(headers: dict[str, str], is_admitted: bool) -> None:
-    check_same_origin("GET", headers, OWN, upgrade=False)
+    check("GET", headers)
     if is_admitted:
-        check_same_origin("GET", headers, OWN, upgrade=False, is_shared=True)
+        check("GET", headers, is_shared=True)
         return
     with pytest.raises(ForeignOrigin):
-        check_same_origin("GET", headers, OWN, upgrade=False, is_shared=True)
+        check("GET", headers, is_shared=True)

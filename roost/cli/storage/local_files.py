@@ -1,18 +1,23 @@
-"""Multipart form of a local file or folder, read from the disk while it is sent."""
+"""Local files and folders: the multipart form that uploads them, and their CID, computed as servers do."""
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from roost.cli.output.output import ExitCode, exit_with_error
+from roost.cli.output.output import ExitCode, exit_with_error, file_errors
 from roost.core import ids
 from roost.core.sanitize import is_storable
-from roost.storage.files.uploads.model import InvalidUpload, parse_upload_path
+from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
+from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
+from roost.storage.content.unixfs.profile import ImportProfile
+from roost.storage.files.uploads.errors import InvalidUpload
+from roost.storage.files.uploads.upload_paths import parse_upload_path
 
 _CHUNK_BYTES = 1024 * 1024
 _NOT_UPLOADABLE = "is neither a file nor a folder"
+_FolderNode = dict[str, "DagTree | _FolderNode"]
 
 
 @dataclass(frozen=True)
@@ -81,13 +86,10 @@ class MultipartForm:
 def read_content(file: LocalFile) -> Iterator[bytes]:
     """Yield the file's first `size` bytes. Exits if it cannot be read or has become shorter."""
     left = file.size
-    try:
-        with file.path.open("rb", buffering=0) as opened:
-            while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
-                left -= len(chunk)
-                yield chunk
-    except OSError as error:
-        exit_with_error(f"{file.path}: {error.strerror}", ExitCode.USAGE)
+    with file_errors(file.path), file.path.open("rb", buffering=0) as opened:
+        while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
+            left -= len(chunk)
+            yield chunk
     if left:
         exit_with_error(f"{file.path} became shorter while it was being read.")
 
@@ -115,10 +117,8 @@ def _check_name(file: LocalFile) -> None:
 
 
 def _scan_folder(folder: Path, name: str) -> Iterator[LocalFile]:
-    try:
+    with file_errors(folder):
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        exit_with_error(f"{folder}: {error.strerror}", ExitCode.USAGE)
     for entry in entries:
         path, inner_name = Path(entry.path), f"{name}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
@@ -134,3 +134,41 @@ def _quote_filename(name: str) -> str:
     if any(code in name for code in ("%22", "%0A", "%0D")):
         exit_with_error(f"{name}: an upload cannot carry this name.", ExitCode.USAGE)
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def import_files(files: Sequence[LocalFile], profile: ImportProfile, advance: Callable[[int], None]) -> DagTree:
+    """Import the file, or the folder that contains all files. advance: called with the bytes of each chunk."""
+    (only,) = nest_trees({file.name: _import_file(file, profile, advance) for file in files}).values()
+    return build_tree(only, profile)
+
+
+def nest_trees(trees: Mapping[str, DagTree]) -> _FolderNode:
+    """Arrange trees in folders, by their paths."""
+    top: _FolderNode = {}
+    for path, tree in trees.items():
+        *folders, name = path.split("/")
+        parent = top
+        for segment in folders:
+            child = parent.setdefault(segment, {})
+            assert isinstance(child, dict)  # a file system has no name twice
+            parent = child
+        parent[name] = tree
+    return top
+
+
+def _import_file(file: LocalFile, profile: ImportProfile, advance: Callable[[int], None]) -> DagTree:
+    importer = UnixfsImporter(profile)
+    for chunk in read_content(file):
+        importer.update(chunk)
+        advance(len(chunk))
+    return importer.finish()
+
+
+def build_tree(node: "DagTree | _FolderNode", profile: ImportProfile) -> DagTree:
+    """Build the folders of a tree."""
+    if isinstance(node, DagTree):
+        return node
+    children = {name: build_tree(child, profile) for name, child in node.items()}
+    return build_folder(
+        profile, (DirectoryEntry(name, tree.cid, tree.size, tree.tsize) for name, tree in children.items())
+    )

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from roost.core.db import Database
-from roost.identity.auth_request import AuthRequest
+from roost.identity.auth_request import AuthRequest, session_cookie_pair
 from roost.identity.caller import Role
-from roost.identity.errors import ForeignOrigin, MissingCredential, TooManyAttempts, Unauthorised
-from roost.identity.sessions.errors import InvalidCsrfToken
-from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
+from roost.identity.errors import ForeignOrigin, InvalidCsrfToken, MissingCredential, TooManyAttempts, Unauthorised
+from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web.request_address import HostAddress
 from roost.web.url_rule import HostKind
@@ -22,7 +21,7 @@ class Visitor:
     """A browser with a session."""
 
     def __init__(self, env: SessionEnv, token: str, csrf: str) -> None:
-        self.authenticator = SessionAuthenticator(env.sessions, FailedLoginThrottle(2))
+        self.authenticator = BrowserSessions(env.database, env.keys, FailedLoginThrottle(2), OWN)
         self.token, self.csrf = token, csrf
 
     def request(self, method: str = "GET", query: str = "", upgrade: bool = False, **changes: Any) -> AuthRequest:

@@ -6,11 +6,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.cli.fleet.document import parse_fleet
-from roost.cli.fleet.live import LiveAgent, LiveTask
+from roost.cli.fleet.document import parse_fleet, parse_task_record, task_fields
+from roost.cli.fleet.live import LiveAgent, LiveTask, dump_yaml, is_expressible, render_fleet
 from roost.cli.fleet.plan import plan_tasks
-from roost.cli.fleet.render import dump_yaml, is_expressible, render_fleet
-from roost.cli.fleet.task_fields import parse_task_record, task_fields
 from roost.core.yaml_document import parse_yaml
 
 TASK: dict[str, Any] = {
