@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import visiting
-from tests.drivers.chat_platform.stand_in import FakePlatformApi, platforms
+from tests.drivers.chat_platform.stand_in import FakeTokenApi, platforms
 from tests.support.server import RunningServer, running
 
 UNWELL = {
@@ -16,14 +16,14 @@ UNWELL = {
 
 
 @pytest.fixture(scope="module")
-def fake_platforms() -> Iterator[FakePlatformApi]:
+def fake_platforms() -> Iterator[FakeTokenApi]:
     with platforms() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 async def server(
-    tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakePlatformApi
+    tmp_path_factory: pytest.TempPathFactory, fake_platforms: FakeTokenApi
 ) -> AsyncIterator[RunningServer]:
     folder = tmp_path_factory.mktemp("checks") / "data"
     async with running(folder, ROOST_TELEGRAM_API=fake_platforms.url) as server:
@@ -32,7 +32,7 @@ async def server(
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 async def test_a_token_that_was_not_checked_is_checked_again(
-    browser: Browser, server: RunningServer, fake_platforms: FakePlatformApi, size: str
+    browser: Browser, server: RunningServer, fake_platforms: FakeTokenApi, size: str
 ) -> None:
     tenant, client = f"checks-{size}", server.client(server.key(f"checks-{size}"))
     agent = (await client.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
@@ -70,7 +70,7 @@ async def test_a_token_that_was_not_checked_is_checked_again(
         await expect(telegram.get_by_role("button", name="Check again")).to_have_count(0)
 
 
-async def test_home_names_the_reason(browser: Browser, server: RunningServer, fake_platforms: FakePlatformApi) -> None:
+async def test_home_names_the_reason(browser: Browser, server: RunningServer, fake_platforms: FakeTokenApi) -> None:
     client = server.client(server.key("checks-home"))
     agent: dict[str, Any] = (await client.post("/v0/agents", json={"name": "Ada"})).json()["agent"]
     fake_platforms.trouble, fake_platforms.known = None, {UNWELL["home"]}

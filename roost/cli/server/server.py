@@ -177,7 +177,7 @@ async def _find_damaged(
 ) -> Sequence[Mapping[str, Any]]:
     from roost.storage.content.reader import ContentReader
     from roost.storage.content.scrub import ContentScrubber
-    from roost.storage.files.damage import damaged_content
+    from roost.storage.files.service import damaged_content
 
     try:
         if not known:

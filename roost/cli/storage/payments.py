@@ -202,7 +202,7 @@ def _read_file(file: str) -> Any:
 
 def _find_usdc(network: str) -> str:
     """Return the address of USDC on a built-in network. Exits for others."""
-    from roost.storage.payments.instructions.assets import BUILT_IN
+    from roost.storage.payments.instructions.model import BUILT_IN
 
     found = [asset.address for asset in BUILT_IN if network in (asset.network.name, asset.network.caip2)]
     if not found:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.storage.payments.instructions.assets import BUILT_IN
+from roost.storage.payments.instructions.model import BUILT_IN
 from tests.cli.terminal import FakeServer
 
 ROOT = "/v3/x402/payments"
