@@ -42,8 +42,7 @@ from roost.http.stack.middleware import add_middleware
 from roost.http.stack.rate_limits import RateLimits
 from roost.http.storage_gateway.application import StorageGatewayApp
 from roost.http.storage_gateway.content_responses import ContentResponses
-from roost.http.storage_gateway.disk_cache import DiskCache
-from roost.http.storage_gateway.image_resizer import ImageResizer
+from roost.http.storage_gateway.images import DiskCache, ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
 from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.http.tls.certificate_names import CertificateNames, permission_router

@@ -123,19 +123,10 @@ class StorageGatewayApp:
             response, content = await self._paid_content.create_response(request)
             return response, (request, content)
         try:
-            content = await self._resolve(request)
+            content = await self._resolver.resolve(request)
             return await self._responses.create_response(request, content), (request, content)
         except PathNotFound:
             return await self._site_pages.create_response(request)
-
-    async def _resolve(self, request: GatewayRequest) -> ResolvedContent:
-        if request.is_private:
-            return await self._resolver.resolve_private(
-                request.gateway, request.method, request.url, request.cid, request.path
-            )
-        return await self._resolver.resolve_public(
-            request.gateway, request.visitor, request.cid, request.path, lasting=request.names_cid
-        )
 
     def _counter_of(
         self, request: GatewayRequest, content: ResolvedContent, status: int

@@ -5,8 +5,7 @@ import pytest
 from PIL import Image
 
 from roost.drivers.image.contract import ImageOptions, ImageRenderer, ImageTooLarge, RenderedImage, TooManyImages
-from roost.http.storage_gateway.disk_cache import DiskCache
-from roost.http.storage_gateway.image_resizer import ImageResizer
+from roost.http.storage_gateway.images import DiskCache, ImageResizer
 from roost.storage.content.model import ContentNetwork
 from tests.http.storage_gateway.gateway_env import GatewayEnv
 from tests.http.storage_gateway.test_admission import linked
@@ -186,6 +185,6 @@ async def test_who_comes_when_too_many_wait_is_told_when_to_come_again(
     env: GatewayEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cid = await env.file(picture())
-    monkeypatch.setattr("roost.http.storage_gateway.image_resizer._QUEUE_LIMIT", -4)
+    monkeypatch.setattr("roost.http.storage_gateway.images._QUEUE_LIMIT", -4)
     sent = await env.get(f"/ipfs/{cid}?img-width=30")
     assert (sent.status, sent.headers["retry-after"], sent.headers["cache-control"]) == (429, "1", "no-store")
