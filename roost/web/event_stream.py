@@ -29,7 +29,12 @@ def event_response(
     format_item: Callable[[Item], bytes],
 ) -> DuplexResponse:
     """Return a response that streams events until the credential becomes invalid, as `encode_events` does."""
-    return DuplexResponse(lambda _: encode_events(admitted, source, format_item), "text/event-stream", _HEADERS)
+    return stream_response(encode_events(admitted, source, format_item))
+
+
+def stream_response(events: AsyncGenerator[bytes]) -> DuplexResponse:
+    """Return a response of encoded events, which no cache and no proxy keeps back."""
+    return DuplexResponse(lambda _: events, "text/event-stream", _HEADERS)
 
 
 async def encode_events(

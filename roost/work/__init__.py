@@ -1,8 +1,7 @@
 """Durable background work: leased `operations` and the one loop that runs them."""
 
 from roost.work.claim import ClaimedOperation, Handler, Settlement
-from roost.work.errors import LeaseLost, OperationNotFound
-from roost.work.model import JSON, Operation, OperationLimits, OperationState
+from roost.work.model import JSON, LeaseLost, Operation, OperationLimits, OperationNotFound, OperationState
 from roost.work.store import (
     abandon_operations,
     add_operation,

@@ -16,10 +16,8 @@ from roost.core import clock, ids
 from roost.core.actor import SERVER, current_actor
 from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
 from roost.core.problem import ProblemKind
-from roost.work.changes import record_operation
-from roost.work.errors import LeaseLost, OperationNotFound
 from roost.work.faults import clear_fault, record_fault
-from roost.work.model import JSON, FreeSlots, Operation, OperationState
+from roost.work.model import JSON, FreeSlots, LeaseLost, Operation, OperationNotFound, OperationState, record_operation
 
 operations = sa.Table(
     "operations",

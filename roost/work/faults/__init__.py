@@ -1,7 +1,7 @@
 """Faults: operations that keep failing."""
 
-from roost.work.faults.model import OperationFault
 from roost.work.faults.store import (
+    OperationFault,
     clear_fault,
     count_faults,
     find_fault,
