@@ -12,8 +12,7 @@ from starlette.types import ASGIApp
 from roost import __version__
 from roost.agents.lifecycle.system.model import CheckResult, SoftwareVersions
 from roost.agents.lifecycle.system.service import SystemService
-from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
-from roost.app.archive_services import build_archive_services
+from roost.app.agent_services import AgentServices, build_agent_services, build_archive_services, start_agent_services
 from roost.app.core_services import CoreServices, build_core_services
 from roost.app.doctor import check_parts
 from roost.app.domain_services import DomainServices, build_domain_services, start_domain_services

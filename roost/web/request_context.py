@@ -15,9 +15,8 @@ from roost.core import clock, log
 from roost.core.actor import SERVER, acting_as
 from roost.core.problem import Problem, ServerStopping
 from roost.web import errors
-from roost.web.access_log import AccessRecord, Observe, write_access_log
+from roost.web.access_log import AccessRecord, Observe, request_id, write_access_log
 from roost.web.request_address import address_of, rule_of
-from roost.web.request_id import request_id
 from roost.web.url_rule import UrlFamily
 
 _log = log.get_logger(__name__)

@@ -4,10 +4,16 @@ from sqlalchemy import Connection
 
 from roost.core.db.changes import DataChange, assign_tenant, record_change, take_changes
 from roost.core.db.database import Database, metadata, publish_on_commit, write_change
-from roost.core.db.insert import insert_many, insert_or_ignore, update_or_ignore
-from roost.core.db.paging import page_by_creation
-from roost.core.db.prepared_query import PreparedQuery
-from roost.core.db.records import read_one, read_record, record_values
+from roost.core.db.records import (
+    PreparedQuery,
+    insert_many,
+    insert_or_ignore,
+    page_by_creation,
+    read_one,
+    read_record,
+    record_values,
+    update_or_ignore,
+)
 from roost.core.db.types import ActorText, IdQuery, JsonText, UtcTime
 
 __all__ = [

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import Database
-from roost.core.periodic_flusher import PeriodicFlusher
+from roost.core.periodic import PeriodicFlusher
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import service as files

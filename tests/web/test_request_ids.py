@@ -2,7 +2,7 @@ import uuid
 
 import pytest
 
-from roost.web.request_id import request_id
+from roost.web.access_log import request_id
 
 
 @pytest.mark.parametrize("sent", ["a", "req-1_2.3", "A" * 64, "3f1c2a9e-5b7d-4c21-9f0a-6d8e2b4c7a10"])

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.net.loopback import is_loopback_url
+from roost.net.guarded_transport import is_loopback_url
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9:8080", "[::1]", "localhost:5001", "node.localhost"])

@@ -1,19 +1,26 @@
-"""The file `stores.json`: which database and blob store a data folder belongs to, without credentials.
+"""What a data folder says of itself: its stores in `stores.json`, and the random id of its server in `host-id`.
 
-A shell often lacks the settings of the server's unit or container. Without the file, a command there would take an
-empty SQLite database for that of the folder.
+`stores.json` names the database and the blob store that the folder belongs to, without credentials. A shell often lacks
+the settings of the server's unit or container. Without the file, a command there would take an empty SQLite database
+for that of the folder.
 """
 
+import hashlib
 import json
+import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from roost.agents.lifecycle.hosts.model import HostIdentity
+from roost.core import ids
 from roost.core.machine.private_file import write_private_file
 from roost.settings import BadSettings, Settings
 
 NAME = "stores.json"
+_HOST_ID = re.compile(r"[A-Za-z0-9-]{1,36}")
 _SETTINGS = {"database": "database_url", "blobs": "blobs"}
 
 
@@ -66,3 +73,27 @@ def _read(path: Path) -> Mapping[str, str]:
         return {}
     except (OSError, ValueError, AttributeError) as error:
         raise BadSettings(f"{path} cannot be read: {error}") from None
+
+
+def load_host_identity(folder: Path) -> HostIdentity:
+    """Return the identity of the data folder, which gets one at its first start. Raises BadSettings."""
+    path = folder / "host-id"
+    try:
+        host_id = path.read_text().strip()
+    except FileNotFoundError:
+        host_id = ids.new_id()
+        write_private_file(path, f"{host_id}\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{path}: {error}") from None
+    if not _HOST_ID.fullmatch(host_id):
+        raise BadSettings(
+            f"{path}: must hold the id of this server as `roost hosts list` shows it, got {host_id[:80]!a}"
+        )
+    return HostIdentity(host_id, socket.gethostname(), str(folder), _session(folder))
+
+
+def _session(folder: Path) -> str:
+    """Return a value that a copy of the folder does not have, on this machine or on another one."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    place = folder.stat()
+    return hashlib.sha256(f"{boot} {place.st_dev} {place.st_ino}".encode()).hexdigest()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from roost import app, config
+from roost.app.data_folder import record_stores
 from roost.app.doctor import run_checks
-from roost.app.stores_file import record_stores
 from roost.settings import BadSettings, Settings
 from tests.journeys.server_process import ROOST
 

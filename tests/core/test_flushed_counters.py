@@ -2,7 +2,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from roost.core.periodic_flusher import PeriodicFlusher
+from roost.core.periodic import PeriodicFlusher
 
 OFTEN, NEVER = 0.005, 1000.0
 
