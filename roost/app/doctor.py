@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import platform
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from roost import __version__
@@ -108,7 +109,7 @@ def _git(settings: Settings) -> CheckResult:
         return _check_result("git", "no", problem.message)
 
 
-def _database(settings: Settings, db: Database | None = None) -> CheckResult:
+def _database(settings: Settings, db: Database | None) -> CheckResult:
     try:
         with _use_database(settings, db) as used:
             used.run(lambda _: None)  # a transaction that can write
@@ -118,14 +119,9 @@ def _database(settings: Settings, db: Database | None = None) -> CheckResult:
     return _check_result("database", "ok", kind)
 
 
-@contextlib.contextmanager
-def _use_database(settings: Settings, db: Database | None) -> Generator[Database]:
-    """Yield the open database, or open it meanwhile."""
-    if db is not None:
-        yield db
-        return
-    with contextlib.closing(open_database(settings)) as opened:
-        yield opened
+def _use_database(settings: Settings, db: Database | None) -> AbstractContextManager[Database]:
+    """Return the open database, or one that is open meanwhile."""
+    return contextlib.closing(open_database(settings)) if db is None else contextlib.nullcontext(db)
 
 
 def _blobs(settings: Settings) -> CheckResult:
@@ -136,7 +132,7 @@ def _blobs(settings: Settings) -> CheckResult:
     return _check_result("blobs", "no" if warning else "ok", warning or f"objects are stored in {settings.blobs}")
 
 
-def _content(settings: Settings, db: Database | None = None) -> Sequence[CheckResult]:
+def _content(settings: Settings, db: Database | None) -> Sequence[CheckResult]:
     try:
         with _use_database(settings, db) as used:
             kept, (is_best, search) = used.run(content.storage_totals), used.run(describe_index)

@@ -5,6 +5,7 @@ Pages of any origin may read the content, without credentials.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -67,23 +68,14 @@ class ContentLookupTimeout(ServiceUnavailable):
     message = "The content could not be read in time"
 
 
+@dataclass(frozen=True)
 class StorageGatewayApp:
-    def __init__(
-        self,
-        next_app: ASGIApp,
-        resolver: GatewayResolver,
-        responses: ContentResponses,
-        counter: GatewayHitCounter,
-        cache: ResponseCache,
-        paid_content: PaidContent,
-    ) -> None:
-        self._next_app = next_app
-        self._resolver = resolver
-        self._responses = responses
-        self._site_pages = SitePages(resolver, responses)
-        self._paid_content = paid_content
-        self._counter = counter
-        self._cache = cache
+    _next_app: ASGIApp
+    _resolver: GatewayResolver
+    _responses: ContentResponses
+    _counter: GatewayHitCounter
+    _cache: ResponseCache
+    _paid_content: PaidContent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or rule_of(scope).family not in {UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX}:
@@ -126,7 +118,7 @@ class StorageGatewayApp:
             content = await self._resolver.resolve(request)
             return await self._responses.create_response(request, content), (request, content)
         except PathNotFound:
-            return await self._site_pages.create_response(request)
+            return await SitePages(self._resolver, self._responses).create_response(request)
 
     def _counter_of(
         self, request: GatewayRequest, content: ResolvedContent, status: int

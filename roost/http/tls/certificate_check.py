@@ -4,32 +4,25 @@ import asyncio
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from roost.core.machine.unix_socket import Stream
 from roost.core.problem import Problem
 from roost.drivers.tls_proxy.contract import TlsProxy
 
-_SECONDS = 30.0
 
-
+@dataclass(frozen=True)
 class CertificateChecker:
     """connect: opens a connection to what terminates TLS for a name. authorities: PEM files beside the system's.
 
     proxy: our own one, which obtains a missing certificate at the handshake.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[str], Awaitable[Stream]],
-        authorities: Sequence[Path] = (),
-        proxy: TlsProxy | None = None,
-        seconds: float = _SECONDS,
-    ) -> None:
-        self._connect = connect
-        self._authorities = authorities
-        self._proxy = proxy
-        self._seconds = seconds
+    _connect: Callable[[str], Awaitable[Stream]]
+    _authorities: Sequence[Path] = ()
+    _proxy: TlsProxy | None = None
+    _seconds: float = 30.0
 
     async def check(self, name: str) -> str | None:
         """Return why no valid certificate is served for the name; None if one is."""

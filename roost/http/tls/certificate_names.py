@@ -4,6 +4,7 @@ Asked at each handshake for a name without a certificate, so anyone can ask for 
 costs no I/O, and others one look-up in ten seconds.
 """
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
@@ -19,24 +20,17 @@ from roost.web.service_registry import provide_service
 from roost.web.url_rule import HostKind
 
 PERMISSION_PATH = "/tls/permission"
-_SECONDS, _NAMES = 10.0, 10_000
 
 
+@dataclass(frozen=True)
 class CertificateNames:
     """Names that our own Caddy or the operator's asks for; ours pauses a name that the ACME server refused."""
 
-    def __init__(
-        self,
-        addresses: HostAddresses,
-        tokens: GatewayTokens,
-        gateways: StorageGatewayService,
-        proxy: TlsProxy | None = None,
-    ) -> None:
-        self._addresses = addresses
-        self._tokens = tokens
-        self._gateways = gateways
-        self._proxy = proxy
-        self._known = TTLCache[str, bool](_SECONDS, _NAMES)
+    _addresses: HostAddresses
+    _tokens: GatewayTokens
+    _gateways: StorageGatewayService
+    _proxy: TlsProxy | None = None
+    _known: TTLCache[str, bool] = field(default_factory=lambda: TTLCache(10.0, 10_000), init=False)
 
     async def admits(self, name: str) -> bool:
         """Return whether the name gets a certificate.

@@ -33,7 +33,7 @@ async def check(port: int, *authorities: Path, seconds: float = 10) -> str | Non
     async def connect(_name: str) -> Stream:
         return await asyncio.open_connection("127.0.0.1", port)
 
-    return await CertificateChecker(connect, authorities, seconds=seconds).check(NAME)
+    return await CertificateChecker(connect, authorities, _seconds=seconds).check(NAME)
 
 
 async def test_a_valid_certificate_is_found(tmp_path: Path) -> None:
