@@ -1,5 +1,6 @@
 """The composition root, the only package that imports all others. It builds a server from settings and drivers."""
 
+from roost.app.domain_services import open_tls_sockets
 from roost.app.drivers import (
     Drivers,
     create_blob_store,
@@ -11,7 +12,6 @@ from roost.app.drivers import (
     settings_for_port,
 )
 from roost.app.server import RoostServer, build_server
-from roost.app.tls_services import open_tls_sockets
 
 __all__ = [
     "Drivers",

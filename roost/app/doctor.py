@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from roost import __version__
 from roost.agents.lifecycle.system.model import CheckResult, CheckStatus
+from roost.app.domain_services import describe_tls, open_tls_sockets
 from roost.app.drivers import (
     create_blob_store,
     create_engines,
@@ -18,7 +19,6 @@ from roost.app.drivers import (
     describe_network,
     open_database,
 )
-from roost.app.tls_services import describe_tls, open_tls_sockets
 from roost.core.db import Database
 from roost.core.machine.disk_space import read_disk_space
 from roost.core.machine.network_advice import advise_network

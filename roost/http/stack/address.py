@@ -6,6 +6,7 @@ names below the domain, each agent has a port, and the port at which a request a
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Protocol
@@ -35,18 +36,17 @@ class RegisteredDomains(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class _HostName:
     """A Host header as it was parsed: the name, if it can be a registered one, and the platform's own address of it.
 
     `domain` is what was last registered as that name, and `address` is its address.
     """
 
-    __slots__ = ("address", "domain", "name", "own")
-
-    def __init__(self, name: str | None, own: HostAddress | None) -> None:
-        self.name, self.own = name, own
-        self.domain: Domain | None = None
-        self.address: HostAddress | None = None
+    name: str | None
+    own: HostAddress | None
+    domain: Domain | None = None
+    address: HostAddress | None = None
 
 
 def cookie_prefix(port: int) -> str:

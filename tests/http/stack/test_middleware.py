@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.http.stack.early_auth import EarlyAuthMiddleware
+from roost.http.stack.middleware import EarlyAuthMiddleware
 from roost.identity.auth_request import AuthRequest
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
