@@ -29,7 +29,7 @@ from roost.identity.auth_request import AuthRequest
 from roost.identity.authenticator import find_credential
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
-from roost.web.request_address import HostAddress
+from roost.web.url_rule import HostAddress
 from roost.web.url_rule import HostKind
 
 AGENTS = 8

@@ -109,7 +109,7 @@ def _git(settings: Settings) -> CheckResult:
         return _check_result("git", "no", problem.message)
 
 
-def _database(settings: Settings, db: Database | None) -> CheckResult:
+def _database(settings: Settings, db: Database | None = None) -> CheckResult:
     try:
         with _use_database(settings, db) as used:
             used.run(lambda _: None)  # a transaction that can write
@@ -132,7 +132,7 @@ def _blobs(settings: Settings) -> CheckResult:
     return _check_result("blobs", "no" if warning else "ok", warning or f"objects are stored in {settings.blobs}")
 
 
-def _content(settings: Settings, db: Database | None) -> Sequence[CheckResult]:
+def _content(settings: Settings, db: Database | None = None) -> Sequence[CheckResult]:
     try:
         with _use_database(settings, db) as used:
             kept, (is_best, search) = used.run(content.storage_totals), used.run(describe_index)

@@ -15,8 +15,7 @@ from roost.drivers.dns.contract import DnsResolver
 from roost.drivers.tls_proxy.caddy import CaddyProxy, find_caddy, read_caddy_version
 from roost.drivers.tls_proxy.contract import TlsListeners, TlsOptions, TlsProxy
 from roost.http.server.server import open_tls_listeners
-from roost.http.tls.certificate_check import CertificateChecker
-from roost.http.tls.certificate_names import PERMISSION_PATH
+from roost.http.tls.certificates import PERMISSION_PATH, CertificateChecker
 from roost.net.dialer import PublicDialer
 from roost.net.host_port import HostPort
 from roost.settings import Settings

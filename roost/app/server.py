@@ -29,8 +29,8 @@ from roost.app.storage_services import (
     measure_content,
     start_storage_services,
 )
-from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.disk_space import READY_RESERVE, read_disk_space
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import ServiceUnavailable
 from roost.drivers.tls_proxy.contract import TlsListeners
 from roost.events.service import EventService
@@ -49,7 +49,7 @@ from roost.http.storage_gateway.content_responses import ContentResponses
 from roost.http.storage_gateway.images import DiskCache, ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
 from roost.http.storage_gateway.response_cache import ResponseCache
-from roost.http.tls.certificate_names import CertificateNames, permission_router
+from roost.http.tls.certificates import CertificateNames, permission_router
 from roost.settings import Settings
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe

@@ -16,7 +16,7 @@ from roost.events.model import Event, EventFilter, EventType, parse_cursor, pars
 from roost.events.service import EventService
 from roost.identity.authenticator import AgentId, AgentVisit, TenantVisit
 from roost.identity.caller import Caller
-from roost.web.event_stream import describe_events, stream_response
+from roost.web.responses import describe_events, stream_response
 from roost.web.schemas import ApiSchema, Moment
 from roost.web.service_registry import provide_service
 from roost.web.websocket import MessageSchema, serve_texts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import HTTPConnection
 
 from roost.core.right import Right
-from roost.web.request_address import HostAddress, address_of
+from roost.web.url_rule import HostAddress, address_of
 
 
 @dataclass(slots=True)  # to freeze it would double the time to make one

@@ -14,8 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roost.core.problem import Problem, ServiceUnavailable, TooManyRequests
 from roost.web import errors
 from roost.web.json_tokens import JsonTokenCounter
-from roost.web.request_address import rule_of
-from roost.web.url_rule import BodyLimit
+from roost.web.url_rule import BodyLimit, rule_of
 
 _RETRY_SECONDS = 1
 

@@ -29,8 +29,7 @@ from roost.core.problem import (
 )
 from roost.core.rate_limit import RateLimitExceeded
 from roost.web.rate_limit_fields import exceeded_headers
-from roost.web.request_address import address_of, rule_of
-from roost.web.url_rule import ErrorForm
+from roost.web.url_rule import ErrorForm, address_of, rule_of
 
 STATUS: Mapping[ProblemKind, int] = {
     ProblemKind.INVALID: 400,

@@ -16,8 +16,7 @@ from roost.core.actor import SERVER, acting_as
 from roost.core.problem import Problem, ServerStopping
 from roost.web import errors
 from roost.web.access_log import AccessRecord, Observe, request_id, write_access_log
-from roost.web.request_address import address_of, rule_of
-from roost.web.url_rule import UrlFamily
+from roost.web.url_rule import UrlFamily, address_of, rule_of
 
 _log = log.get_logger(__name__)
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.core import log
 from roost.core.db.changes import CHANGES, DataChange, record_change
-from roost.core.machine.fair_threads import FairThreads
+from roost.core.machine.threads import FairThreads
 from roost.core.outage import Outage
 from roost.core.problem import DependencyAway, ServiceUnavailable
 

@@ -31,8 +31,8 @@ from x402.mechanisms.evm.v1.constants import (  # pyright: ignore[reportMissingT
 )
 from x402.schemas import SchemeNotFoundError
 
-from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.network_advice import describe_network_error
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.chain_signer import ChainSigner, RpcError
 from roost.drivers.facilitator.contract import (

@@ -15,8 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.core import ids
 from roost.core.entity_tags import is_not_modified
-from roost.web.request_address import rule_of
-from roost.web.url_rule import UrlFamily
+from roost.web.url_rule import UrlFamily, rule_of
 
 BUILT_FILES = Path(__file__).with_name("static")
 """Where `make dashboard` leaves them; absent until then."""

@@ -27,8 +27,7 @@ from roost.identity.auth_request import AuthRequest
 from roost.net.addresses import Network, is_loopback, peer_network
 from roost.web import errors
 from roost.web.access_log import request_id
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import ErrorForm
+from roost.web.url_rule import ErrorForm, HostAddress
 
 
 class ConnectionLimitReached(ServiceUnavailable):

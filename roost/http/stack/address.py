@@ -16,8 +16,7 @@ from roost.core import ids
 from roost.domain_names.model import Domain, DomainOwnerKind
 from roost.identity.credentials import session_cookie
 from roost.net.addresses import parse_address
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)

@@ -16,8 +16,8 @@ from roost.web import access_log, errors
 from roost.web.access_log import Observe
 from roost.web.body_limit import BodyLimitMiddleware
 from roost.web.cors import CorsMiddleware
-from roost.web.request_address import rule_of
 from roost.web.request_context import RequestContextMiddleware
+from roost.web.url_rule import rule_of
 
 _MAX_CONCURRENT = 256
 

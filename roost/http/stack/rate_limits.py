@@ -19,8 +19,7 @@ from roost.identity.auth_request import AuthRequest, auth_request_of
 from roost.identity.caller import Caller
 from roost.web import errors
 from roost.web.rate_limit_fields import RateLimitFields, parse_lines
-from roost.web.request_address import address_of
-from roost.web.url_rule import ErrorForm, HostKind, UrlFamily, UrlRule
+from roost.web.url_rule import ErrorForm, HostKind, UrlFamily, UrlRule, address_of
 
 _CHARGE_BYTES = 64 * 1024  # at once, while they flow
 Admit = Callable[[AuthRequest, UrlFamily], Awaitable[Caller]]

@@ -32,9 +32,8 @@ from roost.storage.content.errors import ContentNotFound
 from roost.storage.gateways.analytics.hit_counter import GatewayHitCounter
 from roost.web.errors import STATUS, problem_headers
 from roost.web.rate_limit_fields import FIELD_NAMES
-from roost.web.request_address import rule_of
 from roost.web.request_context import security_headers
-from roost.web.url_rule import UrlFamily
+from roost.web.url_rule import UrlFamily, rule_of
 
 _RESPONSE_TIMEOUT = 30.0
 """Seconds until a response begins."""

@@ -14,7 +14,7 @@ from roost.storage.content import tar_archive
 from roost.storage.content.car_export import DagScope, EntityBytes, export_car
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tar_archive import TarArchive
-from roost.web.content_disposition import content_disposition
+from roost.web.responses import content_disposition
 
 RAW, CAR, TAR = "application/vnd.ipld.raw", "application/vnd.ipld.car", "application/x-tar"
 _PROGRAM_FORMATS = ("application/vnd.ipld.", "application/vnd.ipfs.")

@@ -10,7 +10,7 @@ from roost.http.storage_gateway.request import GatewayRequest
 from roost.http.storage_gateway.resolver import ResolvedContent
 from roost.http.storage_gateway.response import GatewayResponse, text_response
 from roost.storage.content.unixfs.cid import Cid
-from roost.web.content_disposition import content_disposition
+from roost.web.responses import content_disposition
 
 URL_CHARACTERS = "/%?&=:@!$'()*+,;~-._"
 """Characters of a URL that need no escaping."""

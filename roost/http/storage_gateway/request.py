@@ -11,7 +11,7 @@ from roost.http.stack.url_map import PAID_CONTENT, PRIVATE_CONTENT, PUBLIC_CONTE
 from roost.http.storage_gateway.errors import InvalidGatewayUrl
 from roost.storage.content.unixfs.cid import IDENTITY, Cid
 from roost.storage.content.unixfs.errors import MalformedContent
-from roost.web.request_address import address_of
+from roost.web.url_rule import address_of
 
 TOKEN_FIELD = "pinataGatewayToken"  # noqa: S105 - the name of a field
 PATH_DEPTH_LIMIT = 64

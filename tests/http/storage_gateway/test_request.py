@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from roost.http.storage_gateway.errors import InvalidGatewayUrl
 from roost.http.storage_gateway.request import GatewayRequest, parse_request
 from roost.storage.content.unixfs.cid import Cid
-from roost.web.request_address import HostAddress, RequestAddress
-from roost.web.url_rule import HostKind, UrlRule
+from roost.web.url_rule import HostAddress, HostKind, RequestAddress, UrlRule
 
 TEXT = "bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e"
 CID = Cid.parse(TEXT)

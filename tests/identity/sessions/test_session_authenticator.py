@@ -11,8 +11,7 @@ from roost.identity.errors import ForeignOrigin, MissingCredential, TooManyAttem
 from roost.identity.sessions.errors import InvalidCsrfToken
 from roost.identity.sessions.session_authenticator import SessionAuthenticator, session_cookie_pair
 from roost.identity.throttle import FailedLoginThrottle
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 from tests.identity.sessions.test_service import SessionEnv
 
 OWN = "http://localhost:8642"

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response, status
 from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.compat.psa import schemas
 from roost.storage.pins.service import PinService
-from roost.web.large_response import render_list
+from roost.web.responses import render_list
 from roost.web.schemas import Text
 from roost.web.service_registry import provide_service
 

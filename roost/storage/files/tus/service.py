@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.blob.contract import BlobNotFound
 from roost.drivers.blob.drafts import DraftFile, DraftStore

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from roost.core.db import Database
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.identity import tenants
 from roost.identity.model import Tenant
 from roost.storage.content.car_receiver import CarReceiver

@@ -6,7 +6,7 @@ import threading
 
 from pydantic import BaseModel
 
-from roost.web.large_response import render_list
+from roost.web.responses import render_list
 
 
 class Page(BaseModel):

@@ -8,8 +8,8 @@ import pytest
 
 from roost.core.event_stream_decoder import decode_events
 from roost.core.problem import NotFound
-from roost.web import event_stream
-from roost.web.event_stream import encode_events, format_event
+from roost.web import responses
+from roost.web.responses import encode_events, format_event
 from roost.web.schemas import ErrorBody
 
 
@@ -46,7 +46,7 @@ async def test_an_error_before_the_first_event_is_raised_and_a_later_one_is_an_e
 
 
 async def test_a_quiet_stream_has_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "KEEPALIVE_SECONDS", 0.01)
+    monkeypatch.setattr(responses, "KEEPALIVE_SECONDS", 0.01)
     wait = asyncio.Event()
     events = encode_events(nullcontext(), source("a", wait=wait), str.encode)
     assert await anext(events) == b"a"

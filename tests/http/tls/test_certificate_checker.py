@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roost.core.machine.unix_socket import Stream
-from roost.http.tls.certificate_check import CertificateChecker
+from roost.http.tls.certificates import CertificateChecker
 from roost.net.dialer import PublicDialer
 from roost.net.host_port import HostPort
 from roost.net.policy import EgressPolicy

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from roost.core.machine.fair_threads import FairThreads
+from roost.core.machine.threads import FairThreads
 
 COUNT = 2
 

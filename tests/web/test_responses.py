@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from roost.core.problem import NotFound
-from roost.web.duplex_response import DuplexResponse
+from roost.web.responses import DuplexResponse
 
 SCOPE = {"type": "http", "headers": [(b"transfer-encoding", b"chunked")]}
 

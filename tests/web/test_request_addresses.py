@@ -1,7 +1,6 @@
 """The address of a request: what counts where no router ran."""
 
-from roost.web.request_address import HostAddress, RequestAddress, address_of, rule_of
-from roost.web.url_rule import ErrorForm, HostKind, UrlRule
+from roost.web.url_rule import ErrorForm, HostAddress, HostKind, RequestAddress, UrlRule, address_of, rule_of
 
 
 def test_a_scope_without_a_row_has_the_defaults() -> None:

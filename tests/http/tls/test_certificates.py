@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from roost.core import ids
 from roost.domain_names.model import DomainOwnerKind
 from roost.http.stack.address import HostAddresses
-from roost.http.tls.certificate_names import PERMISSION_PATH, CertificateNames, permission_router
+from roost.http.tls.certificates import PERMISSION_PATH, CertificateNames, permission_router
 from roost.identity.errors import UnknownAgent
 from roost.storage.gateways.errors import GatewayNotFound
 from roost.web.service_registry import ServiceRegistry

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 
 
 async def test_the_loop_goes_on_meanwhile() -> None:
