@@ -39,8 +39,6 @@ UNREPORTED_OPERATIONS = frozenset({DELIVER, COMMIT})
 
 @dataclass(frozen=True)
 class SessionServices(ServiceGroup):
-    """Sessions of browsers."""
-
     sessions: BrowserSessions
     authenticator: SessionAuthenticator
     failed_logins: FailedLoginThrottle

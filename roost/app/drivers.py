@@ -170,8 +170,6 @@ class StorageDrivers:
 
 @dataclass(frozen=True)
 class Drivers:
-    """The drivers of one server."""
-
     runtime: Runtime
     engines: Sequence[Engine]
     upstreams: Sequence[ModelUpstream]

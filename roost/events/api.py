@@ -92,8 +92,6 @@ router = APIRouter(tags=["events"])
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """What a client asks of a stream."""
-
     events: EventService
     wanted: EventFilter
     after: int | None

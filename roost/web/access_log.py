@@ -33,7 +33,6 @@ Observe = Callable[[AccessRecord], None]
 
 
 def write_access_log(record: AccessRecord) -> None:
-    """Write one line of the access log."""
     _log.info(
         "request.finished",
         method=record.method,

@@ -49,7 +49,6 @@ class BodyBudget:
         return None
 
     def release(self, tenant_id: str, size: int) -> None:
-        """Release bytes that `take` counted."""
         self._held -= size
         self._held_by[tenant_id] -= size
         if not self._held_by[tenant_id]:
@@ -92,8 +91,6 @@ class _BodyRefused(Exception):  # noqa: N818 - it ends the read of a body that w
 
 
 class _BodyReader:
-    """Body of one request."""
-
     def __init__(self, limit: BodyLimit, owner: str, budget: BodyBudget, receive: Receive, send: Send) -> None:
         self._limit, self._receive, self._send = limit, receive, send
         self._owner, self._budget, self._held = owner, budget, 0
@@ -155,12 +152,10 @@ class _BodyReader:
         self._held += size
 
     def release(self) -> None:
-        """Give the held bytes back to the budget."""
         if self._held:
             self._budget.release(self._owner, self._held)
 
     def refusal_response(self, scope: Scope) -> Response:
-        """Return the response to a rejected body."""
         assert self.refusal is not None
         if isinstance(self.refusal, Problem):
             return errors.problem_response(rule_of(scope).errors, self.refusal)

@@ -121,7 +121,6 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def error_body(form: ErrorForm, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an error body in one of the forms."""
     message = message.encode(errors="replace").decode()  # half of a surrogate pair cannot be encoded
     match form:
         case ErrorForm.OPENAI:

@@ -31,8 +31,6 @@ def security_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
 
 
 class RequestContextMiddleware:
-    """Outermost middleware."""
-
     def __init__(self, app: ASGIApp, observe: Observe = write_access_log) -> None:
         self._app = app
         self._observe = observe
@@ -68,8 +66,6 @@ class RequestContextMiddleware:
 
 
 class _RequestState:
-    """Counters of one request."""
-
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
         self._began = clock.monotonic_seconds()

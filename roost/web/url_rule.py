@@ -22,8 +22,6 @@ WEBSOCKET = "WEBSOCKET"
 
 
 class HostKind(StrEnum):
-    """Kinds of addresses of the server."""
-
     MANAGEMENT = auto()
     AGENT = auto()
     LOCAL = auto()
@@ -212,7 +210,6 @@ def address_of(scope: Scope) -> RequestAddress:
 
 
 def rule_of(scope: Scope) -> UrlRule:
-    """Return the row of the URL map for a request."""
     return address_of(scope).rule
 
 

@@ -110,7 +110,6 @@ def get_operation(connection: Connection, operation_id: str) -> Operation:
 
 
 def is_subject_busy(connection: Connection, subject: str) -> bool:
-    """Return whether the subject has an unfinished operation."""
     unfinished = sa.select(_o.number).where(_o.subject == subject, _UNFINISHED)
     return connection.execute(unfinished.limit(1)).first() is not None
 

@@ -54,10 +54,10 @@ _PRAGMAS = (
     "case_sensitive_like=ON",  # as in PostgreSQL
     "busy_timeout=5000",
     "journal_mode=WAL",
-    "synchronous=FULL",
+    "synchronous=FULL",  # with NORMAL, a power cut could undo the last commits of a WAL
     "foreign_keys=ON",
     "temp_store=MEMORY",
-    "journal_size_limit=16777216",
+    "journal_size_limit=16777216",  # a WAL that grew during a long read is cut again
 )
 
 _log = log.get_logger("database")
@@ -235,9 +235,9 @@ def _is_unavailable(error: DBAPIError) -> bool:
 def _postgres(url: URL) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
-        pool_size=_POSTGRES_THREADS + LONG_READS,
+        pool_size=_POSTGRES_THREADS + LONG_READS,  # one for each thread, so that none waits for a connection
         max_overflow=0,
-        pool_pre_ping=True,
+        pool_pre_ping=True,  # else the first requests after a restart of PostgreSQL would fail
         connect_args={"connect_timeout": 5},
     )
 

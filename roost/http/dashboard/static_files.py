@@ -67,7 +67,7 @@ class StaticFiles:
         self._paths = {
             f"/{path.relative_to(folder).as_posix()}": path
             for path in (sorted(folder.rglob("*")) if folder.is_dir() else ())
-            if path.is_file() and not path.is_symlink() and path.suffix != ".gz"
+            if path.is_file() and not path.is_symlink() and path.suffix != ".gz"  # those are forms of other files
         }
         self._files: dict[str, StaticFile] = {}
 
@@ -113,7 +113,7 @@ class StaticSite(ABC):
         is_read = is_own and scope["method"] in {"GET", "HEAD"}
         response = self._find_response(scope, Headers(scope=scope)) if is_read else None
         if response is not None and scope["method"] == "HEAD":
-            response.body = b""
+            response.body = b""  # the headers keep the length of what GET gets
         await (response or self._next_app)(scope, receive, send)
 
     @abstractmethod

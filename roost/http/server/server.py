@@ -93,7 +93,6 @@ def lock_data_folder(folder: Path) -> Generator[None]:
 
 
 def is_data_folder_locked(folder: Path) -> bool:
-    """Return whether a server runs on the data folder."""
     try:
         with lock_data_folder(folder):
             return False

@@ -142,7 +142,6 @@ class HostAddresses:
         return self.origin(f"{name}.{self._gateways}")
 
     def agent_origin(self, agent_id: str) -> str:
-        """Return the public origin of an agent's own address."""
         if self.ports is not None and (port := self.ports.find_port(agent_id)) is not None:
             return self.port_origin(port)
         return self.origin(f"{agent_id}.{self.agents_host}")
@@ -197,9 +196,7 @@ class HostAddresses:
         return name if self.agent_ports is None else self._own_domain
 
     def port_origin(self, port: int | str) -> str:
-        """Return the public origin of a port of an agent."""
         return f"{self.scheme}://{self._own_domain}" + ("" if port == _DEFAULT_PORTS[self.scheme] else f":{port}")
 
     def origin(self, name: str) -> str:
-        """Return the public origin of a host name."""
         return f"{self.scheme}://{name}{self._port}"

@@ -79,7 +79,6 @@ def add_middleware(
     trusted: Sequence[Network] = (),
     observe: Observe = access_log.write_access_log,
 ) -> ASGIApp:
-    """Wrap the application in the middleware of a server."""
     limits = limits or RateLimits()
     limited = RateLimitMiddleware(EarlyAuthMiddleware(BodyLimitMiddleware(app), admit), limits, admit, find_known)
     router = HostRouter(CorsMiddleware(limited), addresses, trusted, limits_loopback=limits.limits_loopback)

@@ -84,7 +84,6 @@ class RateLimits:
             self._caller_requests.charge(caller, count, clock.monotonic_seconds())
 
     def charge_bytes(self, caller: Hashable, host: str | None, size: int) -> None:
-        """Count bytes that were carried."""
         now = clock.monotonic_seconds()
         if self._caller_bytes is not None:
             self._caller_bytes.charge(caller, size, now)

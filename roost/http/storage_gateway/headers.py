@@ -27,7 +27,6 @@ def can_run_scripts(mime: str) -> bool:
 
 
 def content_type(mime: str) -> str:
-    """Return `Content-Type` for a detected type."""
     mime = mime.lower()
     if _VALID_MIME.fullmatch(mime) is None:
         return _UNKNOWN

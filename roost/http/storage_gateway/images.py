@@ -66,7 +66,7 @@ class DiskCache:
     def _write(self, key: str, image: RenderedImage) -> None:
         content = image.mime.encode() + b"\n" + image.data
         content = hashlib.sha256(content).digest() + content
-        if len(content) > self._max_bytes // 10:
+        if len(content) > self._max_bytes // 10:  # it would displace too many others
             return
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,6 @@ _CONCURRENCY, _QUEUE_LIMIT = 4, 64
 
 
 def image_key(file: ContentStat, options: ImageOptions) -> str:
-    """Return the cache key of a resized image."""
     return f"{file.cid.v1()}.img-{hashlib.sha256(f'{_VERSION} {options}'.encode()).hexdigest()[:16]}"
 
 

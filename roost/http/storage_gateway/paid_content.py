@@ -76,7 +76,6 @@ class PaidContent:
         return await self._settle(response, verified, payment.x402_version)
 
     async def _settle(self, response: GatewayResponse, verified: VerifiedPayment, version: int) -> GatewayResponse:
-        """Settle the payment of a response and add its receipt."""
         try:
             payment = await self._payments.settle(verified)
         except BaseException:
