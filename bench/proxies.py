@@ -29,8 +29,7 @@ from roost.identity.auth_request import AuthRequest
 from roost.identity.authenticator import find_credential
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.errors import Unauthorised
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 
 AGENTS = 8
 NGINX, CADDY = "nginx with auth_request", "Caddy with forward-auth"

@@ -14,7 +14,7 @@ from bench.timing import median_ms, take_turns, time_in_turns
 from roost import app, config
 from roost.agents.registry.model import AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.app.host_identity import load_host_identity
+from roost.app.data_folder import load_host_identity
 from roost.core.db import Connection
 from roost.identity import tenants
 from roost.identity.caller import Plan

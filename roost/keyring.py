@@ -6,9 +6,8 @@ with sealed values, which it could not open.
 """
 
 import time
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -80,7 +79,11 @@ def rotate_keys(settings: Settings, db: Database, settle: float = _SETTLE_SECOND
     if settings.kek is not None:
         return _reseal(db, SealingKeys(_rotation_keys(settings)), settle)
     path = settings.kek_file
-    with _lock_rotation(path.parent):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock_folder(path.parent, wait=False))
+        except BlockingIOError:
+            raise KeyBusy from None
         keys = _read_keys(path)
         resumed = len(keys.keys) > 1
         if not resumed:
@@ -88,7 +91,7 @@ def rotate_keys(settings: Settings, db: Database, settle: float = _SETTLE_SECOND
             _write_keys(path, keys)
         done = _reseal(db, keys, settle)
         _write_keys(path, SealingKeys(keys.keys[:1], keys.retired.union(keys.ids[1:])))
-    return KeyRotation(done.renewed, done.lost, done.key_id, resumed)
+    return replace(done, resumed=resumed)
 
 
 def _reseal(db: Database, keys: SealingKeys, settle: float) -> KeyRotation:
@@ -160,16 +163,6 @@ def _write_keys(path: Path, keys: SealingKeys, *, first: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     lines = [*(key.reveal().hex() for key in keys.keys), *(_RETIRED + key_id.hex() for key_id in sorted(keys.retired))]
     write_private_file(path, "".join(f"{line}\n" for line in lines), replace=not first)
-
-
-@contextmanager
-def _lock_rotation(folder: Path) -> Generator[None]:
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(lock_folder(folder, wait=False))
-        except BlockingIOError:
-            raise KeyBusy from None
-        yield
 
 
 def _new_key() -> Sensitive[bytes]:

@@ -78,10 +78,6 @@ def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
-def _parse_networks(text: str) -> tuple[Network, ...]:
-    return tuple(map(ipaddress.ip_network, _parse_list(text)))
-
-
 def _parse_ports(text: str) -> frozenset[int]:
     ports = frozenset(() if text.lower() == "none" else map(_parse_integer, _parse_list(text)))
     if not all(1 <= port <= 65535 for port in ports):
@@ -101,10 +97,6 @@ def _parse_host(item: str) -> tuple[str, HostOverride]:
     return found[1].removesuffix("."), (ipaddress.ip_address(found[2] or found[3]), int(found[4]) if found[4] else None)
 
 
-def _parse_host_names(text: str) -> tuple[str, ...]:
-    return tuple(map(_parse_host_name, _parse_list(text)))
-
-
 def _parse_host_name(item: str) -> str:
     """Parse `example.org`, which names below it need no `*.` for, or an address; return it as in requests."""
     name = f"[{item.strip('[]')}]" if ":" in item else item.removeprefix("*.").removeprefix(".")
@@ -112,10 +104,6 @@ def _parse_host_name(item: str) -> str:
         return parse_host_port(name, default_port=1).host
     except InvalidTarget:
         raise ValueError("must be a list of host names in ASCII, like example.org") from None
-
-
-def _parse_name_servers(text: str) -> tuple[tuple[str, int], ...]:
-    return tuple(map(_parse_name_server, _parse_list(text)))
 
 
 def _parse_name_server(item: str) -> tuple[str, int]:
@@ -144,10 +132,6 @@ def _parse_model_server(item: str) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _parse_payment_assets(text: str) -> tuple[PaymentAsset, ...]:
-    return tuple(map(_parse_payment_asset, _parse_list(text)))
-
-
 def _parse_payment_asset(item: str) -> PaymentAsset:
     """Parse `eip155:137/0x3c49...=USD Coin/2` or `polygon@eip155:137/0x3c49...=USD Coin/2`."""
     found = _PAYMENT_ASSET.fullmatch(item)
@@ -169,10 +153,6 @@ def _parse_protected_url(text: str) -> str:
     if not url.hostname or (url.scheme != "https" and not is_loopback):
         raise ValueError("must be an https:// URL, or one of a loopback address")
     return _parse_url(text)
-
-
-def _parse_urls(text: str) -> tuple[str, ...]:
-    return tuple(map(_parse_url, _parse_list(text)))
 
 
 def _parse_flag(text: str) -> bool:
@@ -209,6 +189,10 @@ def _parse_blobs(text: str) -> str:
     return text
 
 
+def _list_of(parse: Callable[[str], Any]) -> BeforeValidator:
+    return BeforeValidator(lambda text: tuple(map(parse, _parse_list(text))))
+
+
 def _unless_none(parse: Callable[[str], Any]) -> BeforeValidator:
     return BeforeValidator(lambda text: None if text is None else parse(text))
 
@@ -220,8 +204,8 @@ Size = Annotated[int, BeforeValidator(_parse_size)]
 Capacity = Annotated[int | None, BeforeValidator(_parse_capacity)]
 Rate = Annotated[int | None, BeforeValidator(_parse_rate)]
 Items = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
-HostNames = Annotated[tuple[str, ...], BeforeValidator(_parse_host_names)]
-Networks = Annotated[tuple[Network, ...], BeforeValidator(_parse_networks)]
+HostNames = Annotated[tuple[str, ...], _list_of(_parse_host_name)]
+Networks = Annotated[tuple[Network, ...], _list_of(ipaddress.ip_network)]
 PortRange = Annotated[range | None, _unless_none(_parse_port_range)]
 Ports = Annotated[frozenset[int], BeforeValidator(_parse_ports)]
 Url = Annotated[str, BeforeValidator(_parse_url)]
@@ -230,12 +214,12 @@ Secret = Annotated[Sensitive[str] | None, _unless_none(Sensitive)]
 Kek = Annotated[Sensitive[bytes] | None, _unless_none(_parse_kek)]
 Domain = Annotated[str, BeforeValidator(_parse_domain)]
 Blobs = Annotated[str, BeforeValidator(_parse_blobs)]
-Urls = Annotated[tuple[str, ...], BeforeValidator(_parse_urls)]
+Urls = Annotated[tuple[str, ...], _list_of(_parse_url)]
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 HostOverrides = Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hosts)]
-NameServers = Annotated[tuple[tuple[str, int], ...], BeforeValidator(_parse_name_servers)]
+NameServers = Annotated[tuple[tuple[str, int], ...], _list_of(_parse_name_server)]
 ModelServerPorts = Annotated[Mapping[str, int], BeforeValidator(_parse_model_servers)]
-PaymentAssetList = Annotated[tuple[PaymentAsset, ...], BeforeValidator(_parse_payment_assets)]
+PaymentAssetList = Annotated[tuple[PaymentAsset, ...], _list_of(_parse_payment_asset)]
 OptionalFile = Annotated[Path | None, _unless_none(parse_path)]
 ProtectedUrl = Annotated[str | None, _unless_none(_parse_protected_url)]
 OptionalUrl = Annotated[str | None, _unless_none(_parse_url)]

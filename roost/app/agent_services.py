@@ -9,10 +9,14 @@ from starlette.types import ASGIApp
 
 from roost.agents.chat.conversations import ConversationService
 from roost.agents.chat.service import ChatService
+from roost.agents.lifecycle.archives.export import AgentExporter
+from roost.agents.lifecycle.archives.importer import AgentImporter
+from roost.agents.lifecycle.archives.task_import import TaskImport
 from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.lifecycle.workflows import trusted_authorities
+from roost.agents.lifecycle.workflows.launch_sources import LaunchSources, TemplateSources
 from roost.agents.lifecycle.workflows.startup_inputs import PrivateValues, StartupInputCollector
 from roost.agents.models.gateway.model import ModelTimeouts
 from roost.agents.models.gateway.service import ModelGateway
@@ -303,3 +307,39 @@ async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> 
     await workspace.git.enqueue_unfinished_pushes(agents.registry.host_agents)
     stack.push_async_callback(agents.library.hub.maintenance.stop)
     agents.library.hub.maintenance.start()
+
+
+@dataclass(frozen=True)
+class ArchiveServices(ServiceGroup):
+    exporter: AgentExporter
+    importer: AgentImporter
+    launch_sources: LaunchSources
+
+
+def build_archive_services(core: CoreServices, storage: StorageServices, agents: AgentServices) -> ArchiveServices:
+    """Build the services, and register their operation."""
+    db, content, runtimes, launch = core.db, storage.content, agents.registry.runtimes, agents.lifecycle.launch
+    setup, tasks, skills = agents.setup.stored, agents.setup.tasks, agents.lifecycle.workspace.skills
+    templates, hub, quota = agents.library.templates, agents.library.hub.hub, storage.files.files.quota
+    task_import = TaskImport(core.operations, runtimes.agents, tasks)
+    return ArchiveServices(
+        exporter=AgentExporter(
+            db,
+            runtimes,
+            content.reader,
+            agents.lifecycle.workspace.snapshots,
+            setup.secrets,
+            setup.load_private_values,
+            setup.channels,
+            tasks,
+            skills,
+        ),
+        importer=AgentImporter(
+            db, runtimes.agents, content, quota, launch, task_import, skills, core.settings.agent_disk
+        ),
+        launch_sources=LaunchSources(
+            runtimes,
+            agents.lifecycle.workspace.snapshots,
+            TemplateSources(templates, content, quota, setup.secrets, skills, hub, agents.network.routes),
+        ),
+    )

@@ -6,8 +6,8 @@ from roost.agents.lifecycle.hosts.model import HostIdentity
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.repository import find_tenant_id
 from roost.agents.workspace.snapshots.model import COMMIT
+from roost.app.data_folder import load_host_identity
 from roost.app.drivers import open_database
-from roost.app.host_identity import load_host_identity
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.domain_names.service import DomainMirror
@@ -36,8 +36,6 @@ UNREPORTED_OPERATIONS = frozenset({DELIVER, COMMIT})
 
 @dataclass(frozen=True)
 class SessionServices(ServiceGroup):
-    """Sessions of browsers."""
-
     sessions: BrowserSessions
     failed_logins: FailedLoginThrottle
 

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import platform
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from roost import __version__
 from roost.agents.lifecycle.system.model import CheckResult, CheckStatus
+from roost.app.domain_services import describe_tls, open_tls_sockets
 from roost.app.drivers import (
     create_blob_store,
     create_engines,
@@ -17,7 +19,6 @@ from roost.app.drivers import (
     describe_network,
     open_database,
 )
-from roost.app.tls_services import describe_tls, open_tls_sockets
 from roost.core.db import Database
 from roost.core.machine.disk_space import read_disk_space
 from roost.core.machine.network_advice import advise_network
@@ -118,14 +119,9 @@ def _database(settings: Settings, db: Database | None = None) -> CheckResult:
     return _check_result("database", "ok", kind)
 
 
-@contextlib.contextmanager
-def _use_database(settings: Settings, db: Database | None) -> Generator[Database]:
-    """Yield the open database, or open it meanwhile."""
-    if db is not None:
-        yield db
-        return
-    with contextlib.closing(open_database(settings)) as opened:
-        yield opened
+def _use_database(settings: Settings, db: Database | None) -> AbstractContextManager[Database]:
+    """Return the open database, or one that is open meanwhile."""
+    return contextlib.closing(open_database(settings)) if db is None else contextlib.nullcontext(db)
 
 
 def _blobs(settings: Settings) -> CheckResult:

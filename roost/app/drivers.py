@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from roost import migrations
-from roost.app.stores_file import check_stores, record_stores
+from roost.app.data_folder import check_stores, record_stores
 from roost.core.db import Database
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed
 from roost.drivers.blob.folder_store import FolderStore
@@ -170,8 +170,6 @@ class StorageDrivers:
 
 @dataclass(frozen=True)
 class Drivers:
-    """The drivers of one server."""
-
     runtime: Runtime
     engines: Sequence[Engine]
     upstreams: Sequence[ModelUpstream]

@@ -12,11 +12,16 @@ from starlette.types import ASGIApp
 from roost import __version__
 from roost.agents.lifecycle.system.model import CheckResult, SoftwareVersions
 from roost.agents.lifecycle.system.service import SystemService
-from roost.app.agent_services import AgentServices, build_agent_services, start_agent_services
-from roost.app.archive_services import build_archive_services
+from roost.app.agent_services import AgentServices, build_agent_services, build_archive_services, start_agent_services
 from roost.app.core_services import CoreServices, build_core_services
 from roost.app.doctor import check_parts
-from roost.app.domain_services import DomainServices, build_domain_services, start_domain_services
+from roost.app.domain_services import (
+    DomainServices,
+    build_domain_services,
+    build_tls_proxy,
+    proxy_socket,
+    start_domain_services,
+)
 from roost.app.drivers import Drivers
 from roost.app.storage_services import (
     StorageServices,
@@ -24,9 +29,8 @@ from roost.app.storage_services import (
     measure_content,
     start_storage_services,
 )
-from roost.app.tls_services import build_tls_proxy, proxy_socket
-from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.disk_space import READY_RESERVE, read_disk_space
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import ServiceUnavailable
 from roost.drivers.tls_proxy.contract import TlsListeners
 from roost.events.service import EventService
@@ -42,11 +46,10 @@ from roost.http.stack.middleware import add_middleware
 from roost.http.stack.rate_limits import RateLimits
 from roost.http.storage_gateway.application import StorageGatewayApp
 from roost.http.storage_gateway.content_responses import ContentResponses
-from roost.http.storage_gateway.disk_cache import DiskCache
-from roost.http.storage_gateway.image_resizer import ImageResizer
+from roost.http.storage_gateway.images import DiskCache, ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
 from roost.http.storage_gateway.response_cache import ResponseCache
-from roost.http.tls.certificate_names import CertificateNames, permission_router
+from roost.http.tls.certificates import CertificateNames, permission_router
 from roost.settings import Settings
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe
@@ -138,7 +141,14 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     domains = build_domain_services(core, drivers.dns, tls_proxy)
     storage = build_storage_services(core, drivers.storage, domains.domains)
     monitoring = MonitoringServices(CollectorRegistry(), EventService(core.db))
-    observe, limits = _request_observer(monitoring.metrics), _create_rate_limits(settings)
+    observe = _request_observer(monitoring.metrics)
+    limits = RateLimits(
+        caller_requests=settings.rate_limit,
+        caller_bytes=settings.rate_limit_bytes,
+        host_requests=settings.host_rate_limit,
+        host_bytes=settings.host_rate_limit_bytes,
+        limits_loopback=settings.rate_limit_loopback,
+    )
     api = create_application(registry, core.addresses, permission_router)
     asgi = add_middleware(
         _build_gateway(core, drivers, storage, responses, api),
@@ -189,16 +199,6 @@ def _build_gateway(
     paid_content = PaidContent(resolver, content, storage.gateways.payments, core.addresses.gateway_origin)
     dashboard = DashboardApp(DocsApp(api, StaticFiles(BUILT_DOCS)), StaticFiles(BUILT_FILES))
     return StorageGatewayApp(dashboard, resolver, content, storage.gateways.hit_counter, responses, paid_content)
-
-
-def _create_rate_limits(settings: Settings) -> RateLimits:
-    return RateLimits(
-        caller_requests=settings.rate_limit,
-        caller_bytes=settings.rate_limit_bytes,
-        host_requests=settings.host_rate_limit,
-        host_bytes=settings.host_rate_limit_bytes,
-        limits_loopback=settings.rate_limit_loopback,
-    )
 
 
 def _build_system(

@@ -181,7 +181,6 @@ async def start_storage_services(storage: StorageServices, drivers: StorageDrive
 
 
 def measure_content(content: ContentService, metrics: CollectorRegistry) -> None:
-    """Add gauges of the stored packs."""
     damaged = Gauge("roost_damaged_packs", "Stored packs that are known to be damaged", registry=metrics)
     damaged.set_function(lambda: content.scrubber.damaged_packs)
     due = Gauge("roost_due_packs", "Stored packs that the current scrub has yet to check", registry=metrics)

@@ -19,8 +19,6 @@ class InvalidPageToken(InvalidInput):
 
 
 class CreatedRow(Protocol):
-    """A row that is listed by creation time."""
-
     @property
     def id(self) -> str: ...
     @property

@@ -49,11 +49,11 @@ class Domain:
     port: int | None
     is_protected: bool
     status: DomainStatus
-    reason: str | None
-    misses: int
-    checked_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    reason: str | None = None
+    misses: int = 0
+    checked_at: datetime | None = None
     cid: str | None = None
 
     @property

@@ -67,10 +67,6 @@ class DomainService:
     _platform: PlatformNames
     _check_certificate: CheckCertificate | None = None
 
-    def find(self, host: str) -> Domain | None:
-        """Return the verified domain of a host name. No I/O."""
-        return self.mirror.get(host)
-
     async def list(self, owner: DomainOwner) -> Sequence[Domain]:
         """List an owner's domains, first registered first."""
         return await self._db.read(lambda connection: store.list_domains(connection, owner))
@@ -130,15 +126,30 @@ class DomainService:
         return DomainChallenge(name, await self._db.write(get))
 
     async def update(self, owner: DomainOwner, domain_id: str, change: Callable[[Domain], Domain]) -> Domain:
-        """Change the port or the protection of a domain. Raises DomainNotFound, and the errors of `change`."""
-        return await self._change(owner, domain_id, change)
+        """Apply `change` to a domain as it is now. Raises DomainNotFound, DomainTaken, and the errors of `change`."""
+
+        def apply(connection: Connection) -> Domain:
+            tenants.lock_tenant(connection, owner.tenant_id)
+            current = _require(connection, owner, domain_id)
+            changed = change(current)
+            if changed == current:
+                return current
+            changed = replace(changed, updated_at=clock.utc_now())
+            if not store.update_domain(connection, changed):
+                raise DomainTaken
+            self._publish(connection, changed, "updated")
+            return changed
+
+        changed = await self._db.write(apply)
+        await self.mirror.refresh(changed.name)
+        return changed
 
     async def lead_to_gateway(self, ports: Collection[int]) -> Sequence[Domain]:
         """Lead the domains of these ports to the gateways of their agents, protected; return those domains."""
         found = await self._db.read(lambda connection: store.list_at_ports(connection, ports))
         for domain in found:
             with suppress(DomainNotFound):  # removed meanwhile
-                await self._change(domain.owner, domain.id, lambda one: replace(one, port=None, is_protected=True))
+                await self.update(domain.owner, domain.id, lambda one: replace(one, port=None, is_protected=True))
         return found
 
     async def remove(self, owner: DomainOwner, domain_id: str) -> Domain:
@@ -170,9 +181,9 @@ class DomainService:
         if not domain.is_verified:
             if not await self._is_proven(domain):
                 raise OwnershipNotProven(_describe_challenge(await self._challenge_of(domain)))
-            domain = await self._change(owner, domain_id, _mark_verified)
+            domain = await self.update(owner, domain_id, _mark_verified)
         reason = None if self._check_certificate is None else await self._check_certificate(domain.name)
-        return await self._change(owner, domain_id, lambda current: _mark_served(current, reason))
+        return await self.update(owner, domain_id, lambda current: _mark_served(current, reason))
 
     async def check_ownership(self, interval: timedelta) -> int:
         """Check the proofs that were not checked for `interval`; return how many domains were switched off."""
@@ -186,7 +197,7 @@ class DomainService:
                 is_proven = None
             challenge = await self._challenge_of(domain)
             with suppress(DomainNotFound):
-                checked = await self._change(
+                checked = await self.update(
                     domain.owner,
                     domain.id,
                     lambda current, known=domain, is_proven=is_proven, challenge=challenge: (
@@ -212,25 +223,6 @@ class DomainService:
         await self._db.write(register)
         await self.mirror.refresh(domain.name)
         return domain
-
-    async def _change(self, owner: DomainOwner, domain_id: str, change: Callable[[Domain], Domain]) -> Domain:
-        """Apply `change` to the domain as it is now. Raises DomainNotFound, DomainTaken, and the errors of `change`."""
-
-        def apply(connection: Connection) -> Domain:
-            tenants.lock_tenant(connection, owner.tenant_id)
-            current = _require(connection, owner, domain_id)
-            changed = change(current)
-            if changed == current:
-                return current
-            changed = replace(changed, updated_at=clock.utc_now())
-            if not store.update_domain(connection, changed):
-                raise DomainTaken
-            self._publish(connection, changed, "updated")
-            return changed
-
-        changed = await self._db.write(apply)
-        await self.mirror.refresh(changed.name)
-        return changed
 
     def _delete(self, connection: Connection, domain: Domain) -> None:
         store.delete_domain(connection, domain.id)
@@ -269,9 +261,6 @@ def _new(
         port=port,
         is_protected=is_protected,
         status=status,
-        reason=None,
-        misses=0,
-        checked_at=None,
         created_at=now,
         updated_at=now,
     )

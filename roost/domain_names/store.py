@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, update_or_ignore
+from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values, update_or_ignore
 from roost.domain_names.model import Domain, DomainOwner, DomainOwnerKind, DomainStatus
 
 domains = sa.Table(
@@ -128,24 +128,12 @@ def _owned_by(owner: DomainOwner) -> Sequence[sa.ColumnElement[bool]]:
 
 
 def _values(domain: Domain) -> dict[str, Any]:
-    fields = {name: value for name, value in vars(domain).items() if name != "owner"}
-    owner = {"tenant_id": domain.owner.tenant_id, "owner_kind": domain.owner.kind, "owner_id": domain.owner.id}
-    return {**fields, **owner, "holder": domain.name if domain.is_verified else None}
+    owner, holder = domain.owner, domain.name if domain.is_verified else None
+    return record_values(
+        domains, domain, tenant_id=owner.tenant_id, owner_kind=owner.kind, owner_id=owner.id, holder=holder
+    )
 
 
 def _domain(row: Any) -> Domain:
-    return Domain(
-        id=row.id,
-        owner=DomainOwner(DomainOwnerKind(row.owner_kind), row.owner_id, row.tenant_id),
-        name=row.name,
-        subdomain=row.subdomain,
-        port=row.port,
-        is_protected=row.is_protected,
-        status=DomainStatus(row.status),
-        reason=row.reason,
-        misses=row.misses,
-        checked_at=row.checked_at,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        cid=row.cid,
-    )
+    owner = DomainOwner(DomainOwnerKind(row.owner_kind), row.owner_id, row.tenant_id)
+    return read_record(Domain, row, owner=owner, status=DomainStatus(row.status))

@@ -1,13 +1,13 @@
-"""Events, their types, and what a client may see of them. Pure."""
+"""Events, their types and errors, and what a client may see of them. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from roost.core.actor import Actor
-from roost.events.errors import InvalidCursor, UnknownEventType
+from roost.core.problem import InvalidInput, TooManyRequests
 from roost.identity.caller import Caller
 
 RETENTION = timedelta(hours=1)
@@ -22,6 +22,18 @@ OLDEST = -1
 _OLDEST_WORD = "oldest"
 _MAX_CURSOR_DIGITS = 18
 _FILES_READ, _AGENTS_READ = "org:files:read", "org:agents:read"
+
+
+class TooManyEventStreams(TooManyRequests):
+    message = "Too many event streams of this credential are open"
+
+
+class InvalidCursor(InvalidInput):
+    """The cursor is no id of an event."""
+
+
+class UnknownEventType(InvalidInput):
+    """The name is neither a type nor a kind of events."""
 
 
 class EventType(StrEnum):
@@ -134,13 +146,5 @@ def list_visible_types(caller: Caller) -> frozenset[EventType]:
 
 def shorten_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an event's data without values of None, its texts cut to `MAX_DATA_CHARS`."""
-    return {key: _shorten(value) for key, value in data.items() if value is not None}
-
-
-def _shorten(value: object) -> object:
-    return value[:MAX_DATA_CHARS] if isinstance(value, str) else value
-
-
-def last_of(events: Sequence[Event], otherwise: int) -> int:
-    """Return the number of the last event, `otherwise` without one."""
-    return events[-1].number if events else otherwise
+    given = {key: value for key, value in data.items() if value is not None}
+    return {key: value[:MAX_DATA_CHARS] if isinstance(value, str) else value for key, value in given.items()}

@@ -1,8 +1,9 @@
 """Streams of a tenant's events, over the events that all servers of the database store."""
 
-from collections import Counter
+import asyncio
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from sqlalchemy import Connection
@@ -11,8 +12,6 @@ from roost.core import clock
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
 from roost.events import store
-from roost.events.errors import TooManyEventStreams
-from roost.events.feed import KEPT_EVENTS, EventFeed
 from roost.events.model import (
     MAX_EVENTS,
     MAX_STREAMS,
@@ -22,10 +21,53 @@ from roost.events.model import (
     EventBounds,
     EventFilter,
     EventType,
+    TooManyEventStreams,
     list_visible_types,
 )
 from roost.events.recorder import TOPIC
 from roost.identity.caller import Caller
+
+KEPT_EVENTS = 256
+
+
+class EventFeed:
+    """Events after the number at which the feed began, the last `KEPT_EVENTS` of them.
+
+    A stream holds only the number of its last event, so a slow one costs no memory. One that is further behind reads
+    the database.
+    """
+
+    def __init__(self) -> None:
+        self.streams = 0
+        self.last: int | None = None
+        """Number of the last event; None before the first look at the database."""
+        self._events = deque[Event](maxlen=KEPT_EVENTS)
+        self._advanced = asyncio.Event()
+
+    def advance(self, last: int, events: Sequence[Event]) -> None:
+        """Append the events that follow the last one; the first call begins the feed at `last`."""
+        if self.last is None:
+            self.last = last
+        self._events.extend(events)
+        if events:
+            self.last = events[-1].number
+        self._advanced.set()
+        self._advanced.clear()
+
+    def list_after(self, number: int) -> Sequence[Event] | None:
+        """List the events after a number; None if some of them are not in memory."""
+        if self.last is None or number < self.last - len(self._events):
+            return None
+        missing = max(self.last - number, 0)
+        return list(self._events)[len(self._events) - missing :]
+
+    async def wait(self, number: int, seconds: float) -> None:
+        """Wait until there is an event after a number, or for `seconds`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.last is None or self.last <= number:
+                    await self._advanced.wait()
+
 
 HEARTBEAT_SECONDS = 15.0
 _POLL_SECONDS = 0.5  # for the events of other servers; those of this one wake the streams

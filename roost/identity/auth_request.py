@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 from roost.core.right import Right
 from roost.identity.credentials import CredentialSource, find_cookie, find_credential, find_key_pair
 from roost.identity.errors import ForeignOrigin
-from roost.web.request_address import HostAddress, address_of
+from roost.web.url_rule import HostAddress, address_of
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import httpx2
 
-from roost.net.addresses import Address
+from roost.core.machine.network_advice import list_causes
+from roost.net.addresses import Address, is_loopback
 from roost.net.dialer import PublicDialer
 from roost.net.errors import (
     AddressRefused,
@@ -54,8 +55,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             except httpx2.ConnectTimeout:  # nothing of the request has been sent
                 problem = ConnectTimeout
             except httpx2.ConnectError as error:
-                if _is_certificate_error(error):
-                    raise
+                if any(isinstance(one, ssl.SSLError) for one in list_causes(error)):
+                    raise  # the peer was reached, so another address would not help
         raise problem(target.host)
 
     async def aclose(self) -> None:
@@ -111,10 +112,10 @@ def _pin_address(request: httpx2.Request, target: HostPort, address: Address, po
     )
 
 
-def _is_certificate_error(error: BaseException | None) -> bool:
-    """Tell whether the peer was reached and failed its certificate check: another address would not help."""
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def is_loopback_url(url: str) -> bool:
+    """Tell whether the URL leads to this machine, by address or as `localhost` (RFC 6761): a proxy cannot reach it.
+
+    Raises httpx2.InvalidURL.
+    """
+    host = httpx2.URL(url).host
+    return host == "localhost" or host.endswith(".localhost") or is_loopback(host)

@@ -1,15 +1,17 @@
-"""Access record of a finished request, for the log and the metrics.
+"""Access record of a finished request, for the log and the metrics, and its id.
 
-It never contains a query, a header or a body; the path is the route's template if there is one.
+The record never contains a query, a header or a body; the path is the route's template if there is one.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from roost.core import log
+from roost.core import ids, log
 
 _log = log.get_logger("access")
 _LONGEST_PATH = 256
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 @dataclass(slots=True)  # frozen ones take twice as long to create
@@ -31,7 +33,6 @@ Observe = Callable[[AccessRecord], None]
 
 
 def write_access_log(record: AccessRecord) -> None:
-    """Write one line of the access log."""
     _log.info(
         "request.finished",
         method=record.method,
@@ -43,3 +44,8 @@ def write_access_log(record: AccessRecord) -> None:
         agent_id=record.agent_id,
         ms=round(record.seconds * 1000, 1),
     )
+
+
+def request_id(inbound: str | None) -> str:
+    """Return `inbound`, the value of `X-Request-Id`, if it is valid, else a new id."""
+    return inbound if inbound is not None and _SANE_ID.fullmatch(inbound) else ids.new_id()

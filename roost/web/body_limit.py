@@ -5,17 +5,54 @@ response is this middleware's own, whatever the application does with the incomp
 """
 
 import asyncio
+from collections import Counter
 from typing import NoReturn
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from roost.core.problem import Problem
+from roost.core.problem import Problem, ServiceUnavailable, TooManyRequests
 from roost.web import errors
-from roost.web.body_budget import BodyBudget
 from roost.web.json_tokens import JsonTokenCounter
-from roost.web.request_address import rule_of
-from roost.web.url_rule import BodyLimit
+from roost.web.url_rule import BodyLimit, rule_of
+
+_RETRY_SECONDS = 1
+
+
+class TooManyBodyBytes(TooManyRequests):
+    message = "Too many request bodies at once"
+
+
+class ServerBusy(ServiceUnavailable):
+    message = "The server handles too many request bodies"
+
+
+class BodyBudget:
+    """Counter of the bytes of bodies whose requests are not yet answered.
+
+    A tenant may hold as much as then remains free: alone half of the total, with another a third, and so on. Whatever a
+    few tenants hold, others get a share (dynamic thresholds of shared buffers, Choudhury and Hahne 1998).
+    """
+
+    def __init__(self, total: int = 256 * 1024**2) -> None:
+        self._total = total
+        self._held = 0
+        self._held_by = Counter[str]()
+
+    def take(self, tenant_id: str, size: int) -> Problem | None:
+        """Count `size` more bytes, or return why they must not be held. An unknown caller's tenant id is empty."""
+        held = self._held_by[tenant_id]
+        if held + size > self._total - self._held - size:
+            return (TooManyBodyBytes if held else ServerBusy)(retry_after=_RETRY_SECONDS)
+        self._held += size
+        self._held_by[tenant_id] += size
+        return None
+
+    def release(self, tenant_id: str, size: int) -> None:
+        self._held -= size
+        self._held_by[tenant_id] -= size
+        if not self._held_by[tenant_id]:
+            del self._held_by[tenant_id]
 
 
 class BodyLimitMiddleware:
@@ -54,8 +91,6 @@ class _BodyRefused(Exception):  # noqa: N818 - it ends the read of a body that w
 
 
 class _BodyReader:
-    """Body of one request."""
-
     def __init__(self, limit: BodyLimit, owner: str, budget: BodyBudget, receive: Receive, send: Send) -> None:
         self._limit, self._receive, self._send = limit, receive, send
         self._owner, self._budget, self._held = owner, budget, 0
@@ -117,12 +152,10 @@ class _BodyReader:
         self._held += size
 
     def release(self) -> None:
-        """Give the held bytes back to the budget."""
         if self._held:
             self._budget.release(self._owner, self._held)
 
     def refusal_response(self, scope: Scope) -> Response:
-        """Return the response to a rejected body."""
         assert self.refusal is not None
         if isinstance(self.refusal, Problem):
             return errors.problem_response(rule_of(scope).errors, self.refusal)

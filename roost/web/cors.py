@@ -4,7 +4,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roost.web.rate_limit_fields import FIELD_NAMES
-from roost.web.request_address import rule_of
+from roost.web.url_rule import rule_of
 
 _EXPOSED = (
     "Location",

@@ -29,8 +29,7 @@ from roost.core.problem import (
 )
 from roost.core.rate_limit import RateLimitExceeded
 from roost.web.rate_limit_fields import exceeded_headers
-from roost.web.request_address import address_of, rule_of
-from roost.web.url_rule import ErrorForm
+from roost.web.url_rule import ErrorForm, address_of, rule_of
 
 STATUS: Mapping[ProblemKind, int] = {
     ProblemKind.INVALID: 400,
@@ -122,7 +121,6 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def error_body(form: ErrorForm, status: int, message: str, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an error body in one of the forms."""
     message = message.encode(errors="replace").decode()  # half of a surrogate pair cannot be encoded
     match form:
         case ErrorForm.OPENAI:

@@ -92,8 +92,6 @@ def _parser(content_type: str, files_limit: int) -> PushMultipartParser:
 
 @dataclass
 class _FormReader:
-    """State of the form reader."""
-
     upload: FormUpload
     fields: dict[str, str] = field(default_factory=dict[str, str])
     parts: int = 0

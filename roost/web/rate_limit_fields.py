@@ -41,7 +41,6 @@ def charge_requests(scope: Scope, count: int) -> None:
 
 
 def parse_lines(lines: bytes) -> list[tuple[bytes, bytes]]:
-    """Return header lines as pairs."""
     return [(name, value) for name, _, value in (line.partition(b": ") for line in lines.splitlines())]
 
 

@@ -15,10 +15,8 @@ from roost.core import clock, log
 from roost.core.actor import SERVER, acting_as
 from roost.core.problem import Problem, ServerStopping
 from roost.web import errors
-from roost.web.access_log import AccessRecord, Observe, write_access_log
-from roost.web.request_address import address_of, rule_of
-from roost.web.request_id import request_id
-from roost.web.url_rule import UrlFamily
+from roost.web.access_log import AccessRecord, Observe, request_id, write_access_log
+from roost.web.url_rule import UrlFamily, address_of, rule_of
 
 _log = log.get_logger(__name__)
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -33,8 +31,6 @@ def security_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
 
 
 class RequestContextMiddleware:
-    """Outermost middleware."""
-
     def __init__(self, app: ASGIApp, observe: Observe = write_access_log) -> None:
         self._app = app
         self._observe = observe
@@ -70,8 +66,6 @@ class RequestContextMiddleware:
 
 
 class _RequestState:
-    """Counters of one request."""
-
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
         self._began = clock.monotonic_seconds()

@@ -1,55 +1,29 @@
 """Durable background work: leased `operations` and the one loop that runs them."""
 
-from roost.work.claim import ClaimedOperation, Handler, Settlement
-from roost.work.errors import LeaseLost, OperationNotFound
-from roost.work.model import JSON, Operation, OperationLimits, OperationState
-from roost.work.store import (
-    abandon_operations,
-    add_operation,
-    count_operations,
-    count_unfinished,
-    discard_operation,
-    discard_waiting,
-    find_last_unfinished,
-    finish_operation,
-    get_operation,
-    hasten_operations,
-    is_subject_busy,
-    list_busy_subjects,
-    list_waiting_operations,
-    pause_operations,
-    postpone_operation,
-    resume_operations,
-    update_payload,
-)
-from roost.work.worker import OperationWorker
-
-__all__ = [
-    "JSON",
-    "ClaimedOperation",
-    "Handler",
-    "LeaseLost",
-    "Operation",
-    "OperationLimits",
-    "OperationNotFound",
-    "OperationState",
-    "OperationWorker",
-    "Settlement",
-    "abandon_operations",
-    "add_operation",
-    "count_operations",
-    "count_unfinished",
-    "discard_operation",
-    "discard_waiting",
-    "find_last_unfinished",
-    "finish_operation",
-    "get_operation",
-    "hasten_operations",
-    "is_subject_busy",
-    "list_busy_subjects",
-    "list_waiting_operations",
-    "pause_operations",
-    "postpone_operation",
-    "resume_operations",
-    "update_payload",
-]
+from roost.work.claim import ClaimedOperation as ClaimedOperation
+from roost.work.claim import Handler as Handler
+from roost.work.claim import Settlement as Settlement
+from roost.work.model import JSON as JSON
+from roost.work.model import LeaseLost as LeaseLost
+from roost.work.model import Operation as Operation
+from roost.work.model import OperationLimits as OperationLimits
+from roost.work.model import OperationNotFound as OperationNotFound
+from roost.work.model import OperationState as OperationState
+from roost.work.store import abandon_operations as abandon_operations
+from roost.work.store import add_operation as add_operation
+from roost.work.store import count_operations as count_operations
+from roost.work.store import count_unfinished as count_unfinished
+from roost.work.store import discard_operation as discard_operation
+from roost.work.store import discard_waiting as discard_waiting
+from roost.work.store import find_last_unfinished as find_last_unfinished
+from roost.work.store import finish_operation as finish_operation
+from roost.work.store import get_operation as get_operation
+from roost.work.store import hasten_operations as hasten_operations
+from roost.work.store import is_subject_busy as is_subject_busy
+from roost.work.store import list_busy_subjects as list_busy_subjects
+from roost.work.store import list_waiting_operations as list_waiting_operations
+from roost.work.store import pause_operations as pause_operations
+from roost.work.store import postpone_operation as postpone_operation
+from roost.work.store import resume_operations as resume_operations
+from roost.work.store import update_payload as update_payload
+from roost.work.worker import OperationWorker as OperationWorker

@@ -1,4 +1,4 @@
-"""The operation: a durable row of background work, with its retry delays and its concurrency limits. Pure."""
+"""The operation: a durable row of background work, with its errors, retry delays and concurrency limits. No I/O."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from roost.core.actor import Actor
+from roost.core.db import Connection, DataChange, record_change
+from roost.core.problem import NotFound, ResourceConflict
 
 JSON = Any
 
@@ -19,6 +21,18 @@ CRASH_RETRIES = 5
 
 _FIRST_RETRY = timedelta(seconds=1)
 _LONGEST_RETRY = timedelta(minutes=5)
+
+
+class OperationNotFound(NotFound):
+    """The operation does not exist, or finished longer ago than `RETENTION`."""
+
+    message = "Operation not found"
+
+
+class LeaseLost(ResourceConflict):
+    """The attempt is over: a newer one began, or the operation was released. It must not write any more."""
+
+    message = "The operation is no longer held by this process"
 
 
 class OperationState(StrEnum):
@@ -109,3 +123,19 @@ class FreeSlots:
 def retry_delay(failures: int) -> timedelta:
     """Return the delay after a number of failures: 1 s, 2 s, 4 s ... 5 min."""
     return min(_FIRST_RETRY * 2 ** min(failures - 1, 20), _LONGEST_RETRY)
+
+
+def record_operation(
+    connection: Connection, operation: Operation, state: OperationState, error: JSON = None, step: str | None = None
+) -> None:
+    """Record the state of an operation; an ordered one belongs to the agent of its subject."""
+    agent_id = operation.subject.partition("/")[0] if operation.tenant_id is None else None
+    data = {
+        "kind": operation.kind,
+        "state": state.value,
+        "step": step,
+        "attempts": operation.attempts,
+        "error": error and error["message"],
+    }
+    change = DataChange("operation", "changed", operation.id, operation.tenant_id, agent_id, data, operation.actor)
+    record_change(connection, change)

@@ -16,10 +16,8 @@ from roost.core import clock, ids
 from roost.core.actor import SERVER, current_actor
 from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
 from roost.core.problem import ProblemKind
-from roost.work.changes import record_operation
-from roost.work.errors import LeaseLost, OperationNotFound
 from roost.work.faults import clear_fault, record_fault
-from roost.work.model import JSON, FreeSlots, Operation, OperationState
+from roost.work.model import JSON, FreeSlots, LeaseLost, Operation, OperationNotFound, OperationState, record_operation
 
 operations = sa.Table(
     "operations",
@@ -112,7 +110,6 @@ def get_operation(connection: Connection, operation_id: str) -> Operation:
 
 
 def is_subject_busy(connection: Connection, subject: str) -> bool:
-    """Return whether the subject has an unfinished operation."""
     unfinished = sa.select(_o.number).where(_o.subject == subject, _UNFINISHED)
     return connection.execute(unfinished.limit(1)).first() is not None
 

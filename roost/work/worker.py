@@ -20,11 +20,18 @@ from roost.core.db import Connection, Database
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem, ServiceUnavailable
 from roost.work import store
-from roost.work.claim import ClaimedOperation, Handler, HandlerSpec, OnFailure, Settlement
-from roost.work.errors import LeaseLost
+from roost.work.claim import (
+    ClaimedOperation,
+    Handler,
+    HandlerSpec,
+    OnFailure,
+    Settlement,
+    Write,
+    attempt_outcome,
+    crash_outcome,
+)
 from roost.work.faults import sweep_faults
-from roost.work.model import JSON, LEASE_SECONDS, RETENTION, FreeSlots, Operation, OperationLimits
-from roost.work.outcome import Write, attempt_outcome, crash_outcome
+from roost.work.model import JSON, LEASE_SECONDS, RETENTION, FreeSlots, LeaseLost, Operation, OperationLimits
 
 _POLL_SECONDS = 1.0
 _CANCEL_SECONDS = 5.0

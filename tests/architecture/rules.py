@@ -176,10 +176,7 @@ RULES: tuple[Rule, ...] = (
         (
             "roost/work/*",  # the loop of durable work
             "roost/core/db/*",  # the writer thread
-            *(
-                "roost/core/machine/daemon_thread.py",
-                "roost/core/machine/fair_threads.py",
-            ),  # blocking work of minutes, of seconds
+            "roost/core/machine/threads.py",  # blocking work of minutes, of seconds
             "roost/core/periodic.py",  # the one kind of background loop
             "roost/agents/workspace/snapshots/*",  # 10,000 entries are encoded and compared beside the loop; watches
             "roost/agents/lifecycle/versions/*",  # an install or a question to a registry is shared
@@ -189,7 +186,7 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/lifecycle/system/service.py",  # a check that hangs outlives the request
             "roost/agents/chat/*",  # an answer is received while heartbeats are sent, and outlives its request
             "roost/agents/workspace/logs/feed.py",  # one reader of a container's log for all who follow it
-            *("roost/web/duplex_response.py", "roost/web/event_stream.py"),  # a pause races the next event
+            "roost/web/responses.py",  # a pause races the next event
             "roost/agents/workspace/git/build.py",  # the log is read while the build is awaited
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered

@@ -28,7 +28,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("more than 256 streams of one agent", "agents.workspace.logs.service:MAX_READERS", 256),
         ("Lines longer than 16 KiB are cut", "warden.supervised_process:MAX_LINE_BYTES", 16 * KIB),
         ("the server keeps 1,000 lines or 1 MiB", "agents.workspace.logs.feed:_MAX_MESSAGES _MAX_CHARS", (1000, MIB)),
-        ("reads nothing for 10 s is disconnected", "http.server.websocket:_DRAIN_TIMEOUT", 10),
+        ("reads nothing for 10 s is disconnected", "http.server.server:_DRAIN_TIMEOUT", 10),
     ],
     "models": [
         ("the first 500 characters of the user's message", "drivers.model.scripted:_MAX_ECHO_LENGTH", 500),
@@ -306,7 +306,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("at most 8 sessions", "warden.terminal:MAX_TERMINALS", 8),
         ("A session without a connection ends after 60 seconds", "agents.workspace.terminals.model:GRACE_SECONDS", 60),
         ("size, 1 to 1000", "agents.workspace.terminals.model:SIZE_LIMIT", 1000),
-        ("at most 16 KiB a message", "http.server.websocket:MESSAGE_LIMIT", 16 * KIB),
+        ("at most 16 KiB a message", "http.server.server:MESSAGE_LIMIT", 16 * KIB),
         (
             "at most 64 KiB (and one read) of output are beyond the last one. The last 256 KiB",
             "warden.terminal:WINDOW_BYTES RING_BYTES",

@@ -15,7 +15,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
     "roost/agents/*/errors.py": "tests/contract/test_*.py",  # messages; the contract's tests ask for them
     "roost/storage/*/errors.py": "tests/storage/*/test_*.py",  # messages, tested where they are raised
-    "roost/http/dashboard/static_responses.py": "tests/http/dashboard/test_application.py",
     "roost/http/server/application.py": "tests/architecture/test_api_page.py",  # its routes
     "roost/storage/compat/*.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/api.py": "tests/contract/test_storage_legacy.py",

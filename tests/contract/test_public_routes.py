@@ -20,7 +20,7 @@ from roost.agents.library.skills.verdict.model import Finding
 from roost.agents.library.templates import store as template_store
 from roost.agents.library.templates.model import Template, TemplateStatus
 from roost.core import clock, ids, log
-from roost.core.machine.fair_threads import FairThreads
+from roost.core.machine.threads import FairThreads
 from roost.http.server.application import create_bare_application
 from roost.http.stack.routes import list_operations
 from tests.support.server import RunningServer

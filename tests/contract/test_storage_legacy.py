@@ -12,7 +12,7 @@ import pytest
 
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import File
-from roost.web import large_response
+from roost.web import responses
 from tests.contract.storage import keep
 from tests.support.server import RunningServer
 
@@ -339,7 +339,7 @@ async def test_a_long_page_is_encoded_beside_the_event_loop(
         assert answer.json()["count"] == 60
         return answer.json()["rows"]
 
-    with large_response._encoding:
+    with responses._encoding:
         long = asyncio.create_task(rows(60))
         short = await rows(30) + await rows(30, 30)
         assert not long.done()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Route
 
-from roost.http.dashboard import application, static_responses
+from roost.http.dashboard import application, static_files
 from roost.identity.credentials import session_headers
 from roost.identity.sessions import api, service
 from tests.dashboard.test_hostile_sites import SIGN_IN, HostileSites, _tenant, attack, browser, public, signed_in
@@ -30,7 +30,7 @@ DISABLE: Mapping[str, Disable] = {
         application, "_POLICY", application._POLICY.replace("frame-ancestors 'none'; ", "")
     ),
     "opener": lambda patch: patch.setattr(
-        static_responses, "_HEADERS", {**static_responses._HEADERS, "cross-origin-opener-policy": "unsafe-none"}
+        static_files, "_HEADERS", {**static_files._HEADERS, "cross-origin-opener-policy": "unsafe-none"}
     ),
 }
 

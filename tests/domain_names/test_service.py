@@ -48,7 +48,7 @@ async def test_a_subdomain_is_active_at_once(database: Database) -> None:
     env = DomainNamesEnv(database)
     made = await env.domains.register_subdomain(env.owner(), "Ada", None, is_protected=True)
     assert (made.name, made.subdomain, made.status) == ("ada.agents.cloud.example", "ada", DomainStatus.ACTIVE)
-    assert env.domains.find("ada.agents.cloud.example") == made
+    assert env.domains.mirror.get("ada.agents.cloud.example") == made
     assert await env.domains.verify(made.owner, made.id) == made
     with pytest.raises(DomainTaken):
         await env.domains.register_subdomain(env.owner("other", "b1"), "ada", None, is_protected=True)
@@ -71,7 +71,7 @@ async def test_a_custom_domain_is_proven_first(database: Database) -> None:
     assert challenge.record_name == "_roost-verify.app.example.com"
     assert made.status is DomainStatus.PENDING_OWNERSHIP
     assert challenge.record_value in (made.reason or "")
-    assert env.domains.find(made.name) is None
+    assert env.domains.mirror.get(made.name) is None
     with pytest.raises(OwnershipNotProven, match="_roost-verify"):
         await env.domains.verify(owner, made.id)
     env.dns.is_available = False
@@ -83,7 +83,7 @@ async def test_a_custom_domain_is_proven_first(database: Database) -> None:
     assert (pending.status, pending.reason) == (DomainStatus.PENDING, "The certificate is not there yet")
     active = await env.domains.verify(owner, made.id)
     assert (active.status, active.reason) == (DomainStatus.ACTIVE, None)
-    assert env.domains.find(made.name) == active
+    assert env.domains.mirror.get(made.name) == active
 
 
 async def test_the_proof_of_another_tenant_counts_for_nothing(database: Database) -> None:
@@ -111,7 +111,7 @@ async def test_of_two_that_verify_at_once_one_has_the_name(database: Database) -
         await env.prove(owner)
     ends = await asyncio.gather(*(env.domains.verify(one.owner, one.id) for one in made), return_exceptions=True)
     assert sorted(type(end).__name__ for end in ends) == ["Domain", *["DomainTaken"] * 3]
-    holder = env.domains.find("app.example.com")
+    holder = env.domains.mirror.get("app.example.com")
     assert holder in ends
 
 
@@ -127,9 +127,9 @@ async def test_a_domain_without_its_record_is_switched_off(database: Database) -
     env.dns.is_available = False
     assert await env.domains.check_ownership(AT_ONCE) == 0  # says nothing about the domain
     env.dns.is_available = True
-    assert env.domains.find(made.name) is not None
+    assert env.domains.mirror.get(made.name) is not None
     assert await env.domains.check_ownership(AT_ONCE) == 1
-    assert env.domains.find(made.name) is None
+    assert env.domains.mirror.get(made.name) is None
     released = (await env.domains.list(owner))[0]
     assert released.status is DomainStatus.PENDING_OWNERSHIP
     assert "The TXT record was removed" in (released.reason or "")
@@ -155,7 +155,7 @@ async def test_a_proof_that_returns_forgets_the_misses(database: Database) -> No
         env.dns.texts["_roost-verify.app.example.com"] = records
         assert await env.domains.check_ownership(AT_ONCE) == 0
         env.dns.texts.pop("_roost-verify.app.example.com")
-    assert env.domains.find(made.name) is not None
+    assert env.domains.mirror.get(made.name) is not None
 
 
 async def test_limits_and_plans(database: Database) -> None:
@@ -188,10 +188,10 @@ async def test_changes_and_removal(database: Database) -> None:
     owner = env.owner()
     made = await env.domains.register_subdomain(owner, "ada", 3000, is_protected=False)
     changed = await env.domains.update(owner, made.id, lambda one: replace(one, port=4000))
-    assert env.domains.find(made.name) == changed
+    assert env.domains.mirror.get(made.name) == changed
     assert changed.port == 4000
     with pytest.raises(DomainNotFound):
         await env.domains.remove(env.owner("other"), made.id)
     await env.domains.remove(owner, made.id)
-    assert env.domains.find(made.name) is None
+    assert env.domains.mirror.get(made.name) is None
     await env.domains.register_subdomain(env.owner("other", "b1"), "ada", None, is_protected=True)

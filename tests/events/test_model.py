@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.events.errors import InvalidCursor, UnknownEventType
 from roost.events.model import (
     MAX_DATA_CHARS,
     OLDEST,
@@ -13,6 +12,8 @@ from roost.events.model import (
     EventBounds,
     EventFilter,
     EventType,
+    InvalidCursor,
+    UnknownEventType,
     list_visible_types,
     parse_cursor,
     parse_types,

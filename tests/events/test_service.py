@@ -9,10 +9,8 @@ import pytest
 
 from roost.core.db import Database
 from roost.events import service as module
-from roost.events.errors import TooManyEventStreams
-from roost.events.feed import KEPT_EVENTS
-from roost.events.model import MAX_STREAMS, OLDEST, EventFilter, EventType
-from roost.events.service import EventService
+from roost.events.model import MAX_STREAMS, OLDEST, EventFilter, EventType, TooManyEventStreams
+from roost.events.service import KEPT_EVENTS, EventService
 from roost.identity.caller import Caller, CallerKind
 from tests.events.event_env import OTHER, caller, following, ids, secret, serving, take, write
 

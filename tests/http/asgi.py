@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from roost.http.stack.url_map import find_rule
-from roost.web.request_address import HostAddress, RequestAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind, RequestAddress
 
 MANAGEMENT = HostAddress(HostKind.MANAGEMENT, "")
 

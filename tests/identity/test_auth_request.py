@@ -2,8 +2,7 @@ import pytest
 
 from roost.identity.auth_request import AuthRequest, check_same_origin
 from roost.identity.errors import ForeignOrigin
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 
 OWN = "https://a.agents.example"
 

@@ -28,8 +28,7 @@ from roost.identity.known_credentials import KnownCredentials
 from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind, UrlFamily
+from roost.web.url_rule import HostAddress, HostKind, UrlFamily
 
 ATTEMPTS = 20
 OWN = "http://agent-1.agents.localhost:8642"

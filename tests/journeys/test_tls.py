@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from roost.app.tls_services import build_certificate_checker
+from roost.app.domain_services import build_certificate_checker
 from roost.drivers.tls_proxy.caddy import CaddyProxy
 from tests.journeys.server_process import until, up
 from tests.platforms.tls import Authority

@@ -8,11 +8,9 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from roost.web import errors
-from roost.web.body_budget import BodyBudget
-from roost.web.body_limit import BodyLimitMiddleware
+from roost.web.body_limit import BodyBudget, BodyLimitMiddleware
 from roost.web.json_tokens import VALUES_LIMIT
-from roost.web.request_address import RequestAddress
-from roost.web.url_rule import BodyLimit, ErrorForm, UrlRule
+from roost.web.url_rule import BodyLimit, ErrorForm, RequestAddress, UrlRule
 from tests.http.asgi import MANAGEMENT, Sent, call
 
 SMALL = BodyLimit(size=10)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.web.content_disposition import content_disposition
+from roost.web.responses import content_disposition
 
 HEADER = re.compile(r"[\x20-\x7e]*", re.ASCII)
 

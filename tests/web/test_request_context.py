@@ -13,9 +13,8 @@ from roost.core.problem import NotFound
 from roost.http.stack.url_map import CONTENT
 from roost.web import errors
 from roost.web.access_log import AccessRecord, write_access_log
-from roost.web.request_address import HostAddress, RequestAddress
 from roost.web.request_context import RequestContextMiddleware
-from roost.web.url_rule import HostKind, UrlRule
+from roost.web.url_rule import HostAddress, HostKind, RequestAddress, UrlRule
 from tests.http.asgi import MANAGEMENT, call, routed
 
 

@@ -12,7 +12,7 @@ from roost.agents.chat.conversations import ConversationService
 from roost.agents.chat.live_answer import AnswerPart
 from roost.agents.chat.service import ChatService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.web.event_stream import describe_events, event_response, format_event
+from roost.web.responses import describe_events, event_response, format_event
 from roost.web.service_registry import provide_service
 
 Service = Annotated[ChatService, Depends(provide_service(ChatService))]

@@ -10,7 +10,7 @@ from datetime import datetime
 from roost.agents.registry import store
 from roost.core import clock
 from roost.core.db import Database
-from roost.core.periodic_flusher import PeriodicFlusher
+from roost.core.periodic import PeriodicFlusher
 
 _INTERVAL = 60.0
 

@@ -12,8 +12,7 @@ from roost.core.sanitize import is_storable
 from roost.storage.content.unixfs.directory import DirectoryEntry, build_folder
 from roost.storage.content.unixfs.importer import DagTree, UnixfsImporter
 from roost.storage.content.unixfs.profile import ImportProfile
-from roost.storage.files.uploads.model import InvalidUpload
-from roost.storage.files.uploads.model import parse_upload_path
+from roost.storage.files.uploads.model import InvalidUpload, parse_upload_path
 
 _CHUNK_BYTES = 1024 * 1024
 _NOT_UPLOADABLE = "is neither a file nor a folder"

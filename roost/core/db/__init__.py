@@ -1,35 +1,24 @@
 """The database: short transactions over SQLite or PostgreSQL, with SQLAlchemy Core."""
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection as Connection
 
-from roost.core.db.changes import DataChange, assign_tenant, record_change, take_changes
-from roost.core.db.database import Database, metadata, publish_on_commit, write_change
-from roost.core.db.insert import insert_many, insert_or_ignore, update_or_ignore
-from roost.core.db.paging import page_by_creation
-from roost.core.db.prepared_query import PreparedQuery
-from roost.core.db.records import read_one, read_record, record_values
-from roost.core.db.types import ActorText, IdQuery, JsonText, UtcTime
-
-__all__ = [
-    "ActorText",
-    "Connection",
-    "DataChange",
-    "Database",
-    "IdQuery",
-    "JsonText",
-    "PreparedQuery",
-    "UtcTime",
-    "assign_tenant",
-    "insert_many",
-    "insert_or_ignore",
-    "metadata",
-    "page_by_creation",
-    "publish_on_commit",
-    "read_one",
-    "read_record",
-    "record_change",
-    "record_values",
-    "take_changes",
-    "update_or_ignore",
-    "write_change",
-]
+from roost.core.db.changes import DataChange as DataChange
+from roost.core.db.changes import assign_tenant as assign_tenant
+from roost.core.db.changes import record_change as record_change
+from roost.core.db.changes import take_changes as take_changes
+from roost.core.db.database import Database as Database
+from roost.core.db.database import metadata as metadata
+from roost.core.db.database import publish_on_commit as publish_on_commit
+from roost.core.db.database import write_change as write_change
+from roost.core.db.records import PreparedQuery as PreparedQuery
+from roost.core.db.records import insert_many as insert_many
+from roost.core.db.records import insert_or_ignore as insert_or_ignore
+from roost.core.db.records import page_by_creation as page_by_creation
+from roost.core.db.records import read_one as read_one
+from roost.core.db.records import read_record as read_record
+from roost.core.db.records import record_values as record_values
+from roost.core.db.records import update_or_ignore as update_or_ignore
+from roost.core.db.types import ActorText as ActorText
+from roost.core.db.types import IdQuery as IdQuery
+from roost.core.db.types import JsonText as JsonText
+from roost.core.db.types import UtcTime as UtcTime

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost.core import log
 from roost.core.db.changes import CHANGES, DataChange, record_change
-from roost.core.machine.fair_threads import FairThreads
+from roost.core.machine.threads import FairThreads
 from roost.core.outage import Outage
 from roost.core.problem import DependencyAway, ServiceUnavailable
 
@@ -54,10 +54,10 @@ _PRAGMAS = (
     "case_sensitive_like=ON",  # as in PostgreSQL
     "busy_timeout=5000",
     "journal_mode=WAL",
-    "synchronous=FULL",
+    "synchronous=FULL",  # with NORMAL, a power cut could undo the last commits of a WAL
     "foreign_keys=ON",
     "temp_store=MEMORY",
-    "journal_size_limit=16777216",
+    "journal_size_limit=16777216",  # a WAL that grew during a long read is cut again
 )
 
 _log = log.get_logger("database")
@@ -93,7 +93,7 @@ class Database:
             self._threads = ThreadPoolExecutor(_POSTGRES_THREADS, thread_name_prefix="db")
         self._long_reads = FairThreads(LONG_READS, "db-long-reads")
         self._versions = count(1)
-        self._outages = _Outages()
+        self._server_outage, self._disk_outage = Outage("database"), Outage("database disk")  # a full disk can be read
         self.version = 0
         """A number that is another one after each write transaction of this process."""
         self._listeners: list[Callable[[frozenset[str]], None]] = []
@@ -103,13 +103,11 @@ class Database:
         """Run `fn(connection)` in one read transaction and return its result."""
         if self.is_sqlite:
             return self._read_here(fn)
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, _transact, self._reader, fn, self._outages
-        )
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._transact, self._reader, fn)
 
     async def read_long(self, fn: Callable[[Connection], T], owner: str = "") -> T:
         """Run a read of many rows in a thread for such reads; those of one `owner`, a tenant, take turns."""
-        return await self._long_reads.run(owner, lambda: _transact(self._reader, fn, self._outages))
+        return await self._long_reads.run(owner, lambda: self._transact(self._reader, fn))
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one write transaction and return its result once it is committed to disk.
@@ -174,11 +172,33 @@ class Database:
             return result
 
         try:
-            result = _transact(self.writer, transaction, self._outages)
-            self._outages.writing.end()
+            result = self._transact(self.writer, transaction)
+            self._disk_outage.end()
             return result
         finally:
             self.version = next(self._versions)  # after a failure too: the connection may be cut after the commit
+
+    def _transact(self, engine: Engine, fn: Callable[[Connection], T], tries: int = 3) -> T:
+        try:
+            with engine.begin() as connection:
+                result = fn(connection)
+            self._server_outage.end()
+            return result
+        except sqlite3.OperationalError as error:  # of BEGIN, which SQLAlchemy does not wrap
+            if error.sqlite_errorcode & 0xFF not in _FULL_OR_BROKEN:
+                raise
+            self._disk_outage.report(str(error))
+            raise DatabaseWriteFailed from None
+        except DBAPIError as error:
+            if _is_full_or_broken(error):
+                self._disk_outage.report(str(error.orig))
+                raise DatabaseWriteFailed from None
+            if _is_unavailable(error):
+                self._server_outage.report(str(error.orig))
+                raise DatabaseUnavailable(retry_after=_RETRY_SECONDS) from None
+            if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                raise
+        return self._transact(engine, fn, tries - 1)
 
 
 def publish_on_commit(connection: Connection, topic: str) -> None:
@@ -195,37 +215,6 @@ async def write_change(db: Database, change: DataChange) -> None:
         await db.write(lambda connection: record_change(connection, change))
     except ServiceUnavailable as problem:
         _log.warning("database.change_not_recorded", type=change.type, id=change.id, reason=problem.message)
-
-
-class _Outages:
-    """What a database can lack: the server itself, or free space on its disk, where reads still work."""
-
-    def __init__(self) -> None:
-        self.server = Outage("database")
-        self.writing = Outage("database disk")
-
-
-def _transact(engine: Engine, fn: Callable[[Connection], T], outages: _Outages, tries: int = 3) -> T:
-    try:
-        with engine.begin() as connection:
-            result = fn(connection)
-        outages.server.end()
-        return result
-    except sqlite3.OperationalError as error:  # of BEGIN, which SQLAlchemy does not wrap
-        if error.sqlite_errorcode & 0xFF not in _FULL_OR_BROKEN:
-            raise
-        outages.writing.report(str(error))
-        raise DatabaseWriteFailed from None
-    except DBAPIError as error:
-        if _is_full_or_broken(error):
-            outages.writing.report(str(error.orig))
-            raise DatabaseWriteFailed from None
-        if _is_unavailable(error):
-            outages.server.report(str(error.orig))
-            raise DatabaseUnavailable(retry_after=_RETRY_SECONDS) from None
-        if tries == 1 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
-            raise
-    return _transact(engine, fn, outages, tries - 1)
 
 
 def _is_full_or_broken(error: DBAPIError) -> bool:
@@ -246,9 +235,9 @@ def _is_unavailable(error: DBAPIError) -> bool:
 def _postgres(url: URL) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
-        pool_size=_POSTGRES_THREADS + LONG_READS,
+        pool_size=_POSTGRES_THREADS + LONG_READS,  # one for each thread, so that none waits for a connection
         max_overflow=0,
-        pool_pre_ping=True,
+        pool_pre_ping=True,  # else the first requests after a restart of PostgreSQL would fail
         connect_args={"connect_timeout": 5},
     )
 

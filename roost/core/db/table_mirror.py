@@ -73,7 +73,6 @@ class TableMirror(Generic[T]):
         connection.execute(mirror_versions.update().where(row).values(version=mirror_versions.c.version + 1))
 
     async def refresh(self, key: str) -> None:
-        """Read the value of a key again."""
         async with self._turn:
             self._set(key, (await self._db.read(lambda connection: self._load(connection, key))).get(key))
 

@@ -59,7 +59,7 @@ def advise_network(output: str) -> str:
 
 def describe_certificate_error(error: BaseException | None) -> str:
     """Return what is wrong with a peer's certificate if that caused the error, an empty string otherwise."""
-    return next((one.verify_message for one in _causes(error) if isinstance(one, ssl.SSLCertVerificationError)), "")
+    return next((one.verify_message for one in list_causes(error) if isinstance(one, ssl.SSLCertVerificationError)), "")
 
 
 def describe_network_error(error: BaseException) -> str:
@@ -69,7 +69,7 @@ def describe_network_error(error: BaseException) -> str:
     """
     if certificate := describe_certificate_error(error):
         return f"its certificate is not accepted: {certificate}"
-    causes = list(_causes(error))
+    causes = list(list_causes(error))
     names = {name for one in causes for name in (kind.__name__ for kind in type(one).__mro__)}
     text = " ".join(str(one) for one in causes).lower()
     if any(isinstance(one, socket.gaierror) for one in causes) or "name or service not known" in text:
@@ -81,7 +81,7 @@ def describe_network_error(error: BaseException) -> str:
     return next((reason for name, reason in _REASONS if name in names), "the request failed")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def list_causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the error, and what it was raised for."""
     while error is not None:
         yield error

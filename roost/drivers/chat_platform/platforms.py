@@ -16,7 +16,7 @@ from roost.core.sanitize import sanitize_line
 from roost.core.sensitive import Sensitive
 from roost.drivers.chat_platform.contract import BotTokens, ChatPlatform, PlatformUnreachable, TokenRejected
 from roost.drivers.model.json_access import Json, as_object, parse_json
-from roost.net.loopback import is_loopback_url
+from roost.net.guarded_transport import is_loopback_url
 
 _TIMEOUT_SECONDS = 5.0
 _MAX_ANSWER_BYTES = 64 * 1024

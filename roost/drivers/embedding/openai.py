@@ -17,7 +17,7 @@ from roost.core import log
 from roost.core.machine.network_advice import describe_network_error
 from roost.drivers.embedding.contract import EmbeddingFailed, EmbeddingModel, EmbeddingSettings, EmbeddingUnavailable
 from roost.drivers.model.json_access import as_count, as_list, as_object, parse_json
-from roost.net.loopback import is_loopback_url
+from roost.net.guarded_transport import is_loopback_url
 
 _log = log.get_logger("embedding_model")
 _BATCH_TEXTS = 32

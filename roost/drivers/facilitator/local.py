@@ -28,8 +28,8 @@ from x402.mechanisms.evm.utils import hex_to_bytes
 from x402.mechanisms.evm.v1.constants import V1_NETWORK_CHAIN_IDS
 from x402.schemas import SchemeNotFoundError
 
-from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.network_advice import describe_network_error
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.contract import (
     SETTLE_SECONDS,

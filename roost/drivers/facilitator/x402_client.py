@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.network_advice import describe_network_error
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.sensitive import Sensitive
 from roost.drivers.facilitator.contract import (
     RETRY_SECONDS,

@@ -30,7 +30,7 @@ from roost.drivers.model.contract import (
 )
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 from roost.drivers.model.provider_error import ProviderError, find_error, read_error
-from roost.net.loopback import is_loopback_url
+from roost.net.guarded_transport import is_loopback_url
 
 CONNECT_SECONDS = 10.0
 LIST_SECONDS = 120.0

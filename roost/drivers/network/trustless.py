@@ -12,7 +12,7 @@ import httpx2
 from roost.core.machine.network_advice import describe_network_error
 from roost.core.problem import Problem
 from roost.drivers.network.contract import ContentNotAtSource, ContentSource, PublicNetwork, SourceFailed, http_origin
-from roost.net.loopback import is_loopback_url
+from roost.net.guarded_transport import is_loopback_url
 
 CONNECT_SECONDS, IDLE_SECONDS = 10.0, 30.0
 """Timeouts: to connect, and between two chunks."""

@@ -1,11 +1,21 @@
-"""The built files of the dashboard, from memory: compressed once, found by their path alone."""
+"""Sites of built files, from memory: compressed once, found by their path alone, with ETags."""
 
 import gzip
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from roost.core import ids
+from roost.core.entity_tags import is_not_modified
+from roost.web.url_rule import UrlFamily, rule_of
 
 BUILT_FILES = Path(__file__).with_name("static")
 """Where `make dashboard` leaves them; absent until then."""
@@ -25,6 +35,15 @@ _MEDIA_TYPES: Mapping[str, str] = {
 }
 _COMPRESSED = frozenset({".css", ".html", ".js", ".json", ".svg", ".txt", ".webmanifest"})
 _SMALLEST = 512  # bytes; less is not worth a coding
+_HEADERS: Mapping[str, str] = {
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_IMAGE_DOCUMENT = "image/svg+xml"  # would run scripts as a page of its own
+NONCE = b"__NONCE__"
+"""Stands in built pages for the nonce of their inline styles."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +67,7 @@ class StaticFiles:
         self._paths = {
             f"/{path.relative_to(folder).as_posix()}": path
             for path in (sorted(folder.rglob("*")) if folder.is_dir() else ())
-            if path.is_file() and not path.is_symlink() and path.suffix != ".gz"
+            if path.is_file() and not path.is_symlink() and path.suffix != ".gz"  # those are forms of other files
         }
         self._files: dict[str, StaticFile] = {}
 
@@ -78,3 +97,75 @@ def _read_file(source: Path, *, is_hashed: bool) -> StaticFile:
         compressed = compressed if len(compressed) < len(content) else None
     media_type = _MEDIA_TYPES.get(source.suffix, "application/octet-stream")
     return StaticFile(media_type, content, compressed, is_hashed)
+
+
+class StaticSite(ABC):
+    """ASGI application of the files of one family of paths; it passes every other request on."""
+
+    family: ClassVar[UrlFamily]
+
+    def __init__(self, next_app: ASGIApp, files: StaticFiles) -> None:
+        self._next_app = next_app
+        self._files = files
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_own = scope["type"] == "http" and rule_of(scope).family is self.family
+        is_read = is_own and scope["method"] in {"GET", "HEAD"}
+        response = self._find_response(scope, Headers(scope=scope)) if is_read else None
+        if response is not None and scope["method"] == "HEAD":
+            response.body = b""  # the headers keep the length of what GET gets
+        await (response or self._next_app)(scope, receive, send)
+
+    @abstractmethod
+    def _find_response(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the response to GET at a path; None for what the next application answers."""
+
+
+def file_response(file: StaticFile, headers: Headers, policy: str = "", status: int = 200) -> Response:
+    """Return a file, or 304 if the request has it. policy: the content security policy of the response."""
+    is_compressed = file.compressed is not None and _accepts_gzip(headers.get("accept-encoding", ""))
+    tag = f'"{file.tag}{"-gzip" if is_compressed else ""}"'
+    fields = {
+        "cache-control": "public, max-age=31536000, immutable" if file.is_hashed else "no-cache",
+        "content-type": file.media_type,
+        "etag": tag,
+        "vary": "accept-encoding",
+    }
+    if file.media_type == _IMAGE_DOCUMENT:
+        policy = "default-src 'none'; frame-ancestors 'none'; sandbox"
+    if policy:
+        fields["content-security-policy"] = policy
+    if is_not_modified(headers.get("if-none-match"), tag):
+        return make_response(304, b"", fields)
+    if is_compressed:
+        fields["content-encoding"] = "gzip"
+    return make_response(status, (file.compressed or b"") if is_compressed else file.content, fields)
+
+
+def page_response(page: StaticFile, policy: str, status: int = 200) -> Response:
+    """Return a page with a nonce of its own, which its policy names where it has `{nonce}`."""
+    nonce = ids.random_bytes(16).hex()
+    headers = {
+        "cache-control": "no-cache",
+        "content-type": page.media_type,
+        "content-security-policy": policy.format(nonce=nonce),
+    }
+    return make_response(status, page.content.replace(NONCE, nonce.encode()), headers)
+
+
+def text_response(text: str, status: int = 200) -> Response:
+    headers = {"cache-control": "no-store", "content-type": "text/plain; charset=utf-8"}
+    return make_response(status, text.encode(), headers)
+
+
+def make_response(status: int, content: bytes, headers: Mapping[str, str]) -> Response:
+    return Response(content, status, {**_HEADERS, **headers})
+
+
+def _accepts_gzip(accepted: str) -> bool:
+    """Return whether `Accept-Encoding` admits gzip (RFC 9110, 12.5.3)."""
+    for part in accepted.lower().split(","):
+        name, _, quality = part.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return not quality or bool(quality.strip("0."))
+    return False

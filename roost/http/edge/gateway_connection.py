@@ -110,7 +110,6 @@ class GatewayConnection(asyncio.Protocol):
         self._writes.write(self.transport, data)
 
     def release(self, now: float) -> None:
-        """Wait for another request."""
         self._handler, self.is_reused, self.idle_since = None, True, now
         self.set_reading(wanted=True)
 
@@ -130,7 +129,6 @@ class GatewayConnection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(self._limits.linger, self.transport.abort)
 
     def drop(self) -> None:
-        """End the connection and the request on it."""
         if self._handler is not None:
             self._handler.drop()
         else:

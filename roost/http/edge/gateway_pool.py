@@ -2,26 +2,17 @@
 
 import asyncio
 from collections import defaultdict
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost.http.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
 from roost.http.edge.gateway_connection import GatewayConnection
-from roost.http.edge.proxy_request import ProxyRequest, Upstream
+from roost.http.edge.proxy_request import Upstream
 from roost.http.server.write_coalescer import WriteCoalescer
 
+if TYPE_CHECKING:
+    from roost.http.edge.proxy_exchange import ProxyExchange
+
 K = TypeVar("K")
-
-
-class _User(Protocol):
-    """Connection, or request that waits for one."""
-
-    def drop(self) -> None: ...
-
-
-class RoutedRequest(_User, Protocol):
-    """Request under way to a program of an agent."""
-
-    request: ProxyRequest
 
 
 class GatewayPool:
@@ -32,17 +23,17 @@ class GatewayPool:
         self.writer = WriteCoalescer()
         self._limits = dependencies.limits
         self._idle: defaultdict[tuple[str, int | None], list[GatewayConnection]] = defaultdict(list)
-        self._users: defaultdict[str, set[_User]] = defaultdict(set)
-        self._routed: defaultdict[str, set[RoutedRequest]] = defaultdict(set)
+        self._users: defaultdict[str, set[GatewayConnection | ProxyExchange]] = defaultdict(set)
+        self._routed: defaultdict[str, set[ProxyExchange]] = defaultdict(set)
         self._timer: asyncio.TimerHandle | None = None
         dependencies.subscribe(self.drop)
         dependencies.subscribe_routes(self._drop_outdated)
 
-    def add_routed(self, source: str, request: RoutedRequest) -> None:
+    def add_routed(self, source: str, request: "ProxyExchange") -> None:
         """Drop the request when a change of `source`, an agent with routes or a domain, concerns it."""
         self._routed[source].add(request)
 
-    def remove_routed(self, source: str, request: RoutedRequest) -> None:
+    def remove_routed(self, source: str, request: "ProxyExchange") -> None:
         _discard(self._routed, source, request)
 
     def take_idle(self, upstream: Upstream, idle_since: float) -> GatewayConnection | None:
@@ -52,7 +43,7 @@ class GatewayPool:
             return None
         return idle.pop()
 
-    async def dial(self, upstream: Upstream, request: _User) -> GatewayConnection:
+    async def dial(self, upstream: Upstream, request: "ProxyExchange") -> GatewayConnection:
         """Open a connection for a request.
 
         Raises GatewayUnreachable, TooManyStreams, and the errors of `ProxyDependencies.dial`.

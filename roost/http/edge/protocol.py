@@ -26,9 +26,8 @@ from roost.http.storage_gateway.response_cache import CachedExchange, ResponseCa
 from roost.identity.auth_request import AuthRequest
 from roost.net.addresses import Network, is_loopback, peer_network
 from roost.web import errors
-from roost.web.request_address import HostAddress
-from roost.web.request_id import request_id
-from roost.web.url_rule import ErrorForm
+from roost.web.access_log import request_id
+from roost.web.url_rule import ErrorForm, HostAddress
 
 
 class ConnectionLimitReached(ServiceUnavailable):

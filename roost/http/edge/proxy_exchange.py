@@ -39,8 +39,6 @@ _RECENT = 2.0  # a request that may not be repeated takes no connection that the
 
 
 class ProxyExchange:
-    """One request under way."""
-
     def __init__(self, client: HttpConnection, pool: GatewayPool, request: ProxyRequest, *, keep_alive: bool) -> None:
         self.client, self.request = client, request
         self.gateway: GatewayConnection | None = None

@@ -14,8 +14,7 @@ from roost.http.stack.address import HostAddresses
 from roost.http.stack.url_map import is_chat_path
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import ErrorForm
+from roost.web.url_rule import ErrorForm, HostAddress
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 FindRoute = Callable[[str, bytes], PathRoute | None]

@@ -1,6 +1,11 @@
 """Create the application from the routes of all slices. The only importer of `api.py` modules."""
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roost.agents.chat import api as chat
 from roost.agents.library.hub import api as hub
@@ -38,7 +43,6 @@ from roost.http.openapi import description as openapi
 from roost.http.server import health
 from roost.http.stack import routes
 from roost.http.stack.address import HostAddresses
-from roost.http.stack.head_requests import HeadMiddleware
 from roost.identity import api as keys
 from roost.identity.sessions import api as sessions
 from roost.storage.compat import api as compat
@@ -58,7 +62,41 @@ from roost.storage.pins import api as pins
 from roost.storage.vectors import api as vectors
 from roost.storage.webhooks import api as webhooks
 from roost.web import errors
+from roost.web.errors import route_methods
 from roost.web.service_registry import ServiceRegistry
+
+
+class _HeadAnsweredError(Exception):
+    """The response is complete without the rest of its body."""
+
+
+class HeadMiddleware:
+    """Middleware that answers HEAD wherever GET is answered (RFC 9110, 9.3.2), unless a route has a HEAD of its own."""
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+        self._app = app
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD" or "HEAD" in route_methods(self._routes, scope):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                await send({"type": "http.response.body", "body": b""})
+                if message.get("more_body"):
+                    raise _HeadAnsweredError  # the rest of the body may have no end
+            else:
+                await send(message)
+
+        got = {**scope, "method": "GET"}
+        try:
+            with suppress(_HeadAnsweredError):
+                await self._app(got, receive, send_head)
+        finally:
+            scope["route"] = got.get("route")  # for the access log
+
 
 _ROUTERS = (
     archives.router,

@@ -48,8 +48,6 @@ class ResponseWriter:
 
 
 class AsgiExchange:
-    """One request under way in the application."""
-
     def __init__(self, client: HttpConnection, head: RequestHead, state: Mapping[str, object] | None = None) -> None:
         """state: added to `scope["state"]`."""
         self._client, self._writer = client, ResponseWriter(client.transport, client.loop)

@@ -42,14 +42,7 @@ _Call = Callable[[PaymentRequest], Awaitable[T]]
 def create_facilitator_server(
     facilitator: Facilitator, supported: Mapping[str, Any], token: Sensitive[str] | None
 ) -> HttpServer:
-    """Create a server of its own for the API; it listens where its caller lets it."""
-    return HttpServer(create_facilitator_app(facilitator, supported, token), HttpToolsProtocol)
-
-
-def create_facilitator_app(
-    facilitator: Facilitator, supported: Mapping[str, Any], token: Sensitive[str] | None
-) -> Starlette:
-    """Create the application; with a token, only its bearers are served."""
+    """Create a server of its own for the API; with a token, only its bearers are served."""
     calls = asyncio.Semaphore(_CALLS)
 
     async def answer(call: _Call[T], describe: Callable[[T], Mapping[str, Any]], request: Request) -> Response:
@@ -70,7 +63,7 @@ def create_facilitator_app(
     async def describe_supported(request: Request) -> Response:
         return _refuse_caller(request, token) or JSONResponse(supported)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/verify", partial(answer, facilitator.verify, _describe_verification), methods=["POST"]),
             Route("/settle", partial(answer, facilitator.settle, _describe_settlement), methods=["POST"]),
@@ -78,6 +71,7 @@ def create_facilitator_app(
         ],
         exception_handlers={HTTPException: _http_error},
     )
+    return HttpServer(app, HttpToolsProtocol)
 
 
 def _refuse_caller(request: Request, token: Sensitive[str] | None) -> Response | None:

@@ -59,8 +59,6 @@ class Exchange(Protocol):
 
 
 class HttpConnection(asyncio.Protocol, ABC):
-    """One connection of a client."""
-
     limits: ClassVar[ConnectionLimits] = ConnectionLimits()
     writer: ClassVar[DirectWriter] = DirectWriter()
 

@@ -98,8 +98,6 @@ class RequestHeaders:
 
 @dataclass(slots=True)  # to freeze it would double the time to make one
 class RequestHead:
-    """Request line and headers."""
-
     method: bytes
     target: bytes
     headers: RequestHeaders
@@ -117,13 +115,11 @@ def inspect_head(
 
 
 def head_bytes(method: bytes, target: bytes, version: str, headers: Headers) -> bytes:
-    """Return the bytes of a request head."""
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, target, version.encode(), lines)
 
 
 def head_size(headers: Headers) -> int:
-    """Return the bytes of header lines."""
     return sum(map(len, chain.from_iterable(headers))) + 4 * len(headers)
 
 

@@ -6,6 +6,7 @@ names below the domain, each agent has a port, and the port at which a request a
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Protocol
@@ -15,8 +16,7 @@ from roost.core import ids
 from roost.domain_names.model import Domain, DomainOwnerKind
 from roost.identity.credentials import session_cookie
 from roost.net.addresses import parse_address
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -35,18 +35,17 @@ class RegisteredDomains(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class _HostName:
     """A Host header as it was parsed: the name, if it can be a registered one, and the platform's own address of it.
 
     `domain` is what was last registered as that name, and `address` is its address.
     """
 
-    __slots__ = ("address", "domain", "name", "own")
-
-    def __init__(self, name: str | None, own: HostAddress | None) -> None:
-        self.name, self.own = name, own
-        self.domain: Domain | None = None
-        self.address: HostAddress | None = None
+    name: str | None
+    own: HostAddress | None
+    domain: Domain | None = None
+    address: HostAddress | None = None
 
 
 def cookie_prefix(port: int) -> str:
@@ -143,7 +142,6 @@ class HostAddresses:
         return self.origin(f"{name}.{self._gateways}")
 
     def agent_origin(self, agent_id: str) -> str:
-        """Return the public origin of an agent's own address."""
         if self.ports is not None and (port := self.ports.find_port(agent_id)) is not None:
             return self.port_origin(port)
         return self.origin(f"{agent_id}.{self.agents_host}")
@@ -198,9 +196,7 @@ class HostAddresses:
         return name if self.agent_ports is None else self._own_domain
 
     def port_origin(self, port: int | str) -> str:
-        """Return the public origin of a port of an agent."""
         return f"{self.scheme}://{self._own_domain}" + ("" if port == _DEFAULT_PORTS[self.scheme] else f":{port}")
 
     def origin(self, name: str) -> str:
-        """Return the public origin of a host name."""
         return f"{self.scheme}://{name}{self._port}"

@@ -61,7 +61,6 @@ def forwarded_client_ip(address: str) -> str:
 
 
 def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
-    """Return whether the address belongs to a trusted proxy."""
     if address == OWN_PROXY:
         return True
     parsed = parse_address(address) if trusted else None

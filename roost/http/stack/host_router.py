@@ -18,8 +18,7 @@ from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import client_address, is_local_program, limited_client
 from roost.net.addresses import Network
 from roost.web import errors
-from roost.web.request_address import HostAddress, RequestAddress, address_of
-from roost.web.url_rule import WEBSOCKET, HostKind, UrlFamily, UrlRule
+from roost.web.url_rule import WEBSOCKET, HostAddress, HostKind, RequestAddress, UrlFamily, UrlRule, address_of
 
 _GATEWAY_FAMILIES = frozenset({UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX})
 _FORWARDED = "A request from outside, with X-Forwarded-Host, does not open the agent's own API"

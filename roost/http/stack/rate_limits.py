@@ -4,8 +4,9 @@ A caller is a valid credential, an agent at its relay, or the network of a clien
 use up no limit of others. A host is the address of an agent, a domain of it, or a storage gateway.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -14,14 +15,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roost.core import clock
 from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimiter, RateLimitExceeded, RatePolicy
-from roost.http.stack.early_auth import Admit
 from roost.identity.auth_request import AuthRequest, auth_request_of
+from roost.identity.caller import Caller
 from roost.web import errors
 from roost.web.rate_limit_fields import RateLimitFields, parse_lines
-from roost.web.request_address import address_of
-from roost.web.url_rule import ErrorForm, HostKind, UrlFamily, UrlRule
+from roost.web.url_rule import ErrorForm, HostKind, UrlFamily, UrlRule, address_of
 
 _CHARGE_BYTES = 64 * 1024  # at once, while they flow
+Admit = Callable[[AuthRequest, UrlFamily], Awaitable[Caller]]
+"""Return the caller of a valid credential, else raise a Problem: `Authenticator.identify_caller`."""
 FindKnown = Callable[[AuthRequest], bytes | None]
 """Return the digest of a credential that is known to be valid, without I/O: `KnownCredentials.find`."""
 
@@ -82,7 +84,6 @@ class RateLimits:
             self._caller_requests.charge(caller, count, clock.monotonic_seconds())
 
     def charge_bytes(self, caller: Hashable, host: str | None, size: int) -> None:
-        """Count bytes that were carried."""
         now = clock.monotonic_seconds()
         if self._caller_bytes is not None:
             self._caller_bytes.charge(caller, size, now)
@@ -90,15 +91,15 @@ class RateLimits:
             self._host_bytes.charge(host, size, now)
 
 
+@dataclass(slots=True, eq=False)
 class RequestUsage:
     """What one admitted request uses. caller: None if it is not counted. header_lines: the fields for its response."""
 
-    __slots__ = ("_caller", "_host", "_limits", "_uncharged", "header_lines")
-
-    def __init__(self, limits: RateLimits, caller: bytes | str | None, host: str | None, header_lines: bytes) -> None:
-        self._limits, self._caller, self._host = limits, caller, host
-        self._uncharged = 0
-        self.header_lines = header_lines
+    _limits: RateLimits
+    _caller: bytes | str | None
+    _host: str | None
+    header_lines: bytes
+    _uncharged: int = 0
 
     def charge_requests(self, count: int) -> None:
         """Count the request as `count` more."""

@@ -205,7 +205,6 @@ AGENT_ADDRESS_PATHS = {
 
 
 def find_rule(method: str, path: str) -> UrlRule:
-    """Return the row of a request."""
     return next(rule for rule in URL_MAP if rule.matches(method, path))
 
 

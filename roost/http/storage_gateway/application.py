@@ -5,6 +5,7 @@ Pages of any origin may read the content, without credentials.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -31,9 +32,8 @@ from roost.storage.content.errors import ContentNotFound
 from roost.storage.gateways.analytics.service import GatewayHitCounter
 from roost.web.errors import STATUS, problem_headers
 from roost.web.rate_limit_fields import FIELD_NAMES
-from roost.web.request_address import rule_of
 from roost.web.request_context import security_headers
-from roost.web.url_rule import UrlFamily
+from roost.web.url_rule import UrlFamily, rule_of
 
 _RESPONSE_TIMEOUT = 30.0
 """Seconds until a response begins."""
@@ -67,23 +67,14 @@ class ContentLookupTimeout(ServiceUnavailable):
     message = "The content could not be read in time"
 
 
+@dataclass(frozen=True)
 class StorageGatewayApp:
-    def __init__(
-        self,
-        next_app: ASGIApp,
-        resolver: GatewayResolver,
-        responses: ContentResponses,
-        counter: GatewayHitCounter,
-        cache: ResponseCache,
-        paid_content: PaidContent,
-    ) -> None:
-        self._next_app = next_app
-        self._resolver = resolver
-        self._responses = responses
-        self._site_pages = SitePages(resolver, responses)
-        self._paid_content = paid_content
-        self._counter = counter
-        self._cache = cache
+    _next_app: ASGIApp
+    _resolver: GatewayResolver
+    _responses: ContentResponses
+    _counter: GatewayHitCounter
+    _cache: ResponseCache
+    _paid_content: PaidContent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or rule_of(scope).family not in {UrlFamily.CONTENT, UrlFamily.CONTENT_INDEX}:
@@ -123,19 +114,10 @@ class StorageGatewayApp:
             response, content = await self._paid_content.create_response(request)
             return response, (request, content)
         try:
-            content = await self._resolve(request)
+            content = await self._resolver.resolve(request)
             return await self._responses.create_response(request, content), (request, content)
         except PathNotFound:
-            return await self._site_pages.create_response(request)
-
-    async def _resolve(self, request: GatewayRequest) -> ResolvedContent:
-        if request.is_private:
-            return await self._resolver.resolve_private(
-                request.gateway, request.method, request.url, request.cid, request.path
-            )
-        return await self._resolver.resolve_public(
-            request.gateway, request.visitor, request.cid, request.path, lasting=request.names_cid
-        )
+            return await SitePages(self._resolver, self._responses).create_response(request)
 
     def _counter_of(
         self, request: GatewayRequest, content: ResolvedContent, status: int

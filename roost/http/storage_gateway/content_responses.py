@@ -3,38 +3,76 @@
 The ETag binds each response to its CID; the reader verifies blocks before they are sent.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import aclosing
 
 from roost.drivers.image.contract import ImageTooLarge, InvalidImage, UnsupportedImage
-from roost.http.storage_gateway import (
-    content_negotiation,
-    directory_listing,
-    image_options,
-    image_resizer,
-    range_requests,
-)
-from roost.http.storage_gateway.byte_ranges import MultipartByteRanges, content_range
+from roost.http.storage_gateway import directory_listing
 from roost.http.storage_gateway.errors import InvalidGatewayUrl, PathNotFound
-from roost.http.storage_gateway.formats import TrustlessFormats
+from roost.http.storage_gateway.formats import TrustlessFormats, negotiate_format
 from roost.http.storage_gateway.headers import (
     cache_control,
     check_preconditions,
     cid_text,
     common_headers,
     encode_location,
-    page_cache_control,
     presentation_headers,
 )
-from roost.http.storage_gateway.image_resizer import ImageResizer
-from roost.http.storage_gateway.mime_types import MimeTypes
-from roost.http.storage_gateway.range_requests import ByteRange, RangeNotSatisfiable
+from roost.http.storage_gateway.images import (
+    ImageResizer,
+    falls_back_to_original,
+    has_image_options,
+    image_key,
+    parse_image_options,
+)
+from roost.http.storage_gateway.range_requests import (
+    ByteRange,
+    MultipartByteRanges,
+    RangeNotSatisfiable,
+    content_range,
+    select_ranges,
+)
 from roost.http.storage_gateway.request import GatewayRequest
 from roost.http.storage_gateway.resolver import ResolvedContent
 from roost.http.storage_gateway.response import GatewayResponse, range_not_satisfiable, text_response
 from roost.storage.content.errors import ContentNotFound
+from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
 from roost.storage.content.unixfs.dagpb import PBLink, UnixfsKind
+from roost.storage.files.uploads import mime_sniffing
+
+_CACHE_SIZE = 50_000
+
+
+class MimeTypes:
+    def __init__(self, reader: ContentReader) -> None:
+        self._reader = reader
+        self._cache: OrderedDict[tuple[int, bytes, str], str] = OrderedDict()
+
+    async def detect(self, scope: ContentScope, file: ContentStat, name: str, beginning: bytes) -> str:
+        """Return the MIME type of a file; `beginning` are its first bytes as far as they are read already."""
+        extension = name.rpartition(".")[2].lower()[:16] if "." in name else ""
+        key = (file.cid.codec, file.cid.digest, extension)  # a node and its file differ
+        if (known := self._cache.get(key)) is not None:
+            self._cache.move_to_end(key)
+            return known
+        if len(beginning) < min(mime_sniffing.SNIFFED_BYTES, file.size or 0):  # a range may be shorter
+            beginning = await self._read_beginning(scope, file)
+        beginning = beginning[: mime_sniffing.SNIFFED_BYTES]
+        mime = mime_sniffing.mime_type(beginning, f"file.{extension}" if extension else "")
+        self._cache[key] = mime
+        if len(self._cache) > _CACHE_SIZE:
+            self._cache.popitem(last=False)
+        return mime
+
+    async def _read_beginning(self, scope: ContentScope, file: ContentStat) -> bytes:
+        pieces = self._reader.stream_file(scope, file, 0, mime_sniffing.SNIFFED_BYTES)
+        try:
+            return await anext(pieces, b"")
+        finally:
+            await pieces.aclose()
+
 
 FOLDER_KINDS = frozenset({UnixfsKind.DIRECTORY, UnixfsKind.SHARD})
 _INDEX = "index.html"
@@ -52,7 +90,7 @@ class ContentResponses:
         # A service worker would intercept the requests for all content of the gateway.
         if not request.own_origin and "service-worker" in request.headers:
             raise InvalidGatewayUrl("ERR_ID:00004 - Service workers live on the origin of their own CID")
-        form = content_negotiation.negotiate_format(request)
+        form = negotiate_format(request)
         if form is not None:
             return await self._formats.create_response(request, content, form)
         if content.end.kind in FOLDER_KINDS:
@@ -79,11 +117,11 @@ class ContentResponses:
             or (request.slash and request.path and file is content.end)
         ):
             raise PathNotFound
-        if image_options.has_image_options(request.query):
+        if has_image_options(request.query):
             try:
                 return await self._image(request, content, file)
             except (InvalidImage, ImageTooLarge, UnsupportedImage):
-                if not image_options.falls_back_to_original(request.query):
+                if not falls_back_to_original(request.query):
                     raise
         # The page of a folder is determined by the folder, so it has the folder's tag and not that of its index.html.
         headers = _cached_headers(request, content, f'"{cid_text(content.end.cid)}"')
@@ -91,7 +129,7 @@ class ContentResponses:
         if (response := check_preconditions(request, headers)) is not None:
             return response
         try:
-            ranges = range_requests.select_ranges(
+            ranges = select_ranges(
                 request.headers.get("range"), request.headers.get("if-range"), headers["ETag"], file.size
             )
         except RangeNotSatisfiable:
@@ -127,8 +165,8 @@ class ContentResponses:
         return GatewayResponse(206, headers, b"" if request.head else await anext(body), body, multipart.length)
 
     async def _image(self, request: GatewayRequest, content: ResolvedContent, file: ContentStat) -> GatewayResponse:
-        options = image_options.parse_image_options(request.query, request.headers.get("accept", ""))
-        headers = _cached_headers(request, content, f'"{image_resizer.image_key(file, options)}"')
+        options = parse_image_options(request.query, request.headers.get("accept", ""))
+        headers = _cached_headers(request, content, f'"{image_key(file, options)}"')
         if (response := check_preconditions(request, headers)) is not None:
             return response
         image = await self._resizer.resize(content.scope, file, options)
@@ -150,7 +188,7 @@ class ContentResponses:
     async def _listing(self, request: GatewayRequest, content: ResolvedContent) -> GatewayResponse:
         headers = common_headers(request, content) | {
             "ETag": f'"DirIndex-{directory_listing.VERSION}_CID-{content.end.cid}"',
-            "Cache-Control": page_cache_control(content),
+            "Cache-Control": cache_control(content, is_derived=True),
             "Content-Type": "text/html; charset=utf-8",
             "Content-Security-Policy": directory_listing.SECURITY_POLICY,
         }

@@ -6,7 +6,7 @@ beginning of the content is read, the payment is settled, the content is sent.
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from roost.core.problem import error_code
@@ -14,7 +14,7 @@ from roost.http.stack.url_map import PAID_CONTENT
 from roost.http.storage_gateway.content_responses import ContentResponses
 from roost.http.storage_gateway.errors import ContentNotServed, InvalidGatewayUrl
 from roost.http.storage_gateway.headers import cid_text
-from roost.http.storage_gateway.image_options import has_image_options
+from roost.http.storage_gateway.images import has_image_options
 from roost.http.storage_gateway.request import GatewayRequest
 from roost.http.storage_gateway.resolver import GatewayResolver, ResolvedContent
 from roost.http.storage_gateway.response import GatewayResponse
@@ -34,22 +34,14 @@ REQUEST_HEADERS = ("PAYMENT-SIGNATURE", "X-PAYMENT")
 RESPONSE_HEADERS = ("PAYMENT-REQUIRED", "PAYMENT-RESPONSE", "X-PAYMENT-RESPONSE")
 _MISSING = "Payment is required"
 
-GatewayOrigin = Callable[[str], str]
-"""Returns the public origin of a gateway, by its name."""
 
-
+@dataclass(frozen=True)
 class PaidContent:
-    def __init__(
-        self,
-        resolver: GatewayResolver,
-        responses: ContentResponses,
-        payments: PaymentService,
-        gateway_origin: GatewayOrigin,
-    ) -> None:
-        self._resolver = resolver
-        self._responses = responses
-        self._payments = payments
-        self._gateway_origin = gateway_origin
+    _resolver: GatewayResolver
+    _responses: ContentResponses
+    _payments: PaymentService
+    _gateway_origin: Callable[[str], str]
+    """Returns the public origin of a gateway, by its name."""
 
     async def create_response(self, request: GatewayRequest) -> tuple[GatewayResponse, ResolvedContent]:
         """Create the response: the content, or 402 with what must be paid for it.
@@ -59,7 +51,7 @@ class PaidContent:
         """
         if "format" in request.query or has_image_options(request.query):
             raise InvalidGatewayUrl("ERR_ID:00004 - Paid content is served as it is, without format and img- options")
-        content = await self._resolver.resolve_paid(request.gateway, request.visitor, request.cid, request.path)
+        content = await self._resolver.resolve(request)
         offer = await self._get_offer(content, request)
         probe = await self._responses.create_response(replace(request, head=True), content)
         if probe.rest is not None:
@@ -89,7 +81,6 @@ class PaidContent:
         return await self._settle(response, verified, payment.x402_version)
 
     async def _settle(self, response: GatewayResponse, verified: VerifiedPayment, version: int) -> GatewayResponse:
-        """Settle the payment of a response and add its receipt."""
         try:
             payment = await self._payments.settle(verified)
         except BaseException:

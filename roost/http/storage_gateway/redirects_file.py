@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from roost.http.storage_gateway.errors import InvalidGatewayUrl, InvalidRedirectsFile
 from roost.http.storage_gateway.headers import URL_CHARACTERS
-from roost.http.storage_gateway.request import TOKEN_FIELD, parse_path
-from roost.http.storage_gateway.resolver import PATH_DEPTH_LIMIT
+from roost.http.storage_gateway.request import PATH_DEPTH_LIMIT, TOKEN_FIELD, parse_path
 
 REDIRECTS_FILE = "_redirects"
 MAX_FILE_BYTES = 64 * 1024

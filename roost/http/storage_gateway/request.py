@@ -9,12 +9,13 @@ from starlette.types import Scope
 
 from roost.http.stack.url_map import PAID_CONTENT, PRIVATE_CONTENT, PUBLIC_CONTENT
 from roost.http.storage_gateway.errors import InvalidGatewayUrl
-from roost.http.storage_gateway.resolver import GatewayVisitor
 from roost.storage.content.unixfs.cid import IDENTITY, Cid
 from roost.storage.content.unixfs.errors import MalformedContent
-from roost.web.request_address import address_of
+from roost.web.url_rule import address_of
 
 TOKEN_FIELD = "pinataGatewayToken"  # noqa: S105 - the name of a field
+PATH_DEPTH_LIMIT = 64
+"""Segments of a path below the root."""
 _FIELDS_LIMIT = 64
 
 
@@ -48,9 +49,14 @@ class GatewayRequest:
         return self.own_origin and self.cid.hash != IDENTITY
 
     @property
-    def visitor(self) -> GatewayVisitor:
-        token = self.query.get(TOKEN_FIELD) or self.headers.get("x-pinata-gateway-token")
-        return GatewayVisitor(token, self.ip, self.headers.get("origin") or self.headers.get("referer"))
+    def token(self) -> str | None:
+        """The access token of the gateway."""
+        return self.query.get(TOKEN_FIELD) or self.headers.get("x-pinata-gateway-token")
+
+    @property
+    def origin(self) -> str | None:
+        """`Origin`, or else `Referer`."""
+        return self.headers.get("origin") or self.headers.get("referer")
 
     @property
     def method(self) -> str:

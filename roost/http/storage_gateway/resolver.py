@@ -15,6 +15,7 @@ from roost.http.storage_gateway.errors import (
     UnknownGateway,
     UnreadablePath,
 )
+from roost.http.storage_gateway.request import PATH_DEPTH_LIMIT, GatewayRequest
 from roost.storage.content.errors import ContentNotAFolder, ContentNotFound, EntryNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
@@ -26,18 +27,6 @@ from roost.storage.files.signed_urls.service import SignedUrlService
 from roost.storage.gateways.model import GatewayNotFound, Plugin, StorageGateway, is_request_admitted
 from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
-
-PATH_DEPTH_LIMIT = 64
-"""Segments of a path below the root."""
-
-
-@dataclass(frozen=True)
-class GatewayVisitor:
-    """The client of a gateway request: gateway token, IP address, and `Origin` or else `Referer`."""
-
-    token: str | None
-    ip: str | None
-    origin: str | None
 
 
 @dataclass(frozen=True)
@@ -53,85 +42,50 @@ class ResolvedContent:
     scope: ContentScope
     steps: Sequence[ContentStat]
     shared: bool
-    lasting: bool = True
-    signature: str | None = None
+    lasting: bool
+    signature: str | None
 
     @property
     def end(self) -> ContentStat:
         return self.steps[-1]
 
 
+@dataclass(frozen=True)
 class GatewayResolver:
-    def __init__(
-        self,
-        gateways: StorageGatewayService,
-        swaps: SwapService,
-        signatures: SignatureService,
-        links: SignedUrlService,
-        reader: ContentReader,
-    ) -> None:
-        self._gateways = gateways
-        self._swaps = swaps
-        self._signatures = signatures
-        self._links = links
-        self._reader = reader
+    _gateways: StorageGatewayService
+    _swaps: SwapService
+    _signatures: SignatureService
+    _links: SignedUrlService
+    _reader: ContentReader
 
-    async def resolve_public(
-        self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str], *, lasting: bool = True
-    ) -> ResolvedContent:
-        """Resolve public content; `lasting` tells whether the URL names the CID.
+    async def resolve(self, request: GatewayRequest) -> ResolvedContent:
+        """Resolve the content of a request: a signed URL is its own admission, and is checked before anything is read.
 
-        Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound, UnreadablePath.
+        Raises UnknownGateway, GatewayAccessDenied, SignedUrlRefused, SignedUrlExpired, ContentNotServed, PathNotFound,
+        UnreadablePath.
         """
-        gateway = await self._find_gateway(name)
-        if not is_request_admitted(gateway, visitor.token, visitor.ip, visitor.origin):
+        gateway = await self._find_gateway(request.gateway)
+        if request.is_private and not request.is_paid:
+            await self._links.verify_download(gateway.tenant_id, request.method, request.url)
+        elif not is_request_admitted(gateway, request.token, request.ip, request.origin):
             raise GatewayAccessDenied
-        tenant_id = gateway.tenant_id if gateway.is_restricted else None
-        shared = gateway.is_restricted
-        found = await self._resolve(gateway, ContentNetwork.PUBLIC, tenant_id, cid, path, shared=shared)
-        return found if lasting else replace(found, lasting=False)
-
-    async def resolve_private(self, name: str, method: str, url: str, cid: Cid, path: Sequence[str]) -> ResolvedContent:
-        """Resolve private content of the gateway's tenant by a signed URL, which is checked first.
-
-        Raises UnknownGateway, SignedUrlRefused, SignedUrlExpired, ContentNotServed, PathNotFound, UnreadablePath.
-        """
-        gateway = await self._find_gateway(name)
-        await self._links.verify_download(gateway.tenant_id, method, url)
-        found = await self._resolve(gateway, ContentNetwork.PRIVATE, gateway.tenant_id, cid, path, shared=False)
-        return replace(found, lasting=False)
-
-    async def resolve_paid(self, name: str, visitor: GatewayVisitor, cid: Cid, path: Sequence[str]) -> ResolvedContent:
-        """Resolve private content of the gateway's tenant, which must be paid for, for a client that is admitted.
-
-        Raises UnknownGateway, GatewayAccessDenied, ContentNotServed, PathNotFound, UnreadablePath.
-        """
-        gateway = await self._find_gateway(name)
-        if not is_request_admitted(gateway, visitor.token, visitor.ip, visitor.origin):
-            raise GatewayAccessDenied
-        found = await self._resolve(gateway, ContentNetwork.PRIVATE, gateway.tenant_id, cid, path, shared=False)
-        return replace(found, lasting=False)
+        network = ContentNetwork.PRIVATE if request.is_private else ContentNetwork.PUBLIC
+        scope = ContentScope(network, gateway.tenant_id if request.is_private or gateway.is_restricted else None)
+        served = await self._swaps.find_served_cid(gateway, network, request.cid)
+        steps = await self._walk(scope, served, request.path)
+        return ResolvedContent(
+            gateway,
+            network,
+            scope,
+            steps,
+            shared=gateway.is_restricted and not request.is_private,
+            lasting=request.names_cid and not request.is_private and Plugin.HOT_SWAPS not in gateway.plugins,
+            signature=await self._signature(gateway, network, served),
+        )
 
     async def resolve_path(self, content: ResolvedContent, path: Sequence[str]) -> ResolvedContent:
         """Resolve another path below the same root. Raises PathNotFound, UnreadablePath."""
         return replace(content, steps=await self._follow(content.scope, content.steps[0], path))
-
-    async def _resolve(
-        self,
-        gateway: StorageGateway,
-        network: ContentNetwork,
-        tenant_id: str | None,
-        cid: Cid,
-        path: Sequence[str],
-        *,
-        shared: bool,
-    ) -> ResolvedContent:
-        scope = ContentScope(network, tenant_id)
-        served = await self._swaps.find_served_cid(gateway, network, cid)
-        steps = await self._walk(scope, served, path)
-        signature = await self._signature(gateway, network, served)
-        lasting = Plugin.HOT_SWAPS not in gateway.plugins
-        return ResolvedContent(gateway, network, scope, steps, shared, lasting, signature)
 
     async def _signature(self, gateway: StorageGateway, network: ContentNetwork, cid: Cid) -> str | None:
         if Plugin.CONTENT_ADDRESSABLE not in gateway.plugins:

@@ -15,8 +15,7 @@ from roost.http.server.own_response import CLOSE
 from roost.http.server.request_head import RequestHead
 from roost.http.stack.rate_limits import RequestUsage
 from roost.web import errors
-from roost.web.access_log import AccessRecord, Observe
-from roost.web.request_id import request_id
+from roost.web.access_log import AccessRecord, Observe, request_id
 
 MAX_BODY = 64 * 1024
 _MAX_BYTES = 16 * 1024**2

@@ -6,10 +6,10 @@ A site is a folder on an origin of its own. All of it is content of strangers, r
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roost.http.storage_gateway.content_negotiation import accepts_html, negotiate_format
 from roost.http.storage_gateway.content_responses import FOLDER_KINDS, ContentResponses
 from roost.http.storage_gateway.errors import InvalidRedirectsFile, PathNotFound, UnreadablePath
-from roost.http.storage_gateway.headers import common_headers, page_cache_control
+from roost.http.storage_gateway.formats import accepts_html, negotiate_format
+from roost.http.storage_gateway.headers import cache_control, common_headers
 from roost.http.storage_gateway.redirects_file import (
     MAX_FILE_BYTES,
     REDIRECTS_FILE,
@@ -44,13 +44,11 @@ class SitePages:
         """
         if not request.is_site or negotiate_format(request) is not None:  # programs verify a path or its absence
             raise PathNotFound
-        site = await self._resolver.resolve_public(
-            request.gateway, request.visitor, request.cid, (), lasting=request.names_cid
-        )
+        site = await self._resolver.resolve(replace(request, path=()))
         target = find_target(await self._read_rules(site), request.path)
         if target is not None and target.is_redirect:
             headers = common_headers(request, site) | {
-                "Cache-Control": page_cache_control(site),
+                "Cache-Control": cache_control(site, is_derived=True),
                 "Location": join_query(target.url, request.query_string),
             }
             return text_response(target.status, "Moved", headers), (request, site)
@@ -73,7 +71,7 @@ class SitePages:
         request = replace(request, path=path, slash=content.end.kind in FOLDER_KINDS)
         response = await self._responses.create_response(request, content)
         if "ETag" in response.headers and response.status < 400:
-            headers = {**response.headers, "Cache-Control": page_cache_control(site)}
+            headers = {**response.headers, "Cache-Control": cache_control(site, is_derived=True)}
             response = replace(response, headers=headers)
         return response, (request, content)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Literal
 
-from roost.http.tls.certificate_names import PERMISSION_PATH
+from roost.http.tls.certificates import PERMISSION_PATH
 
 ProxyProgram = Literal["caddy", "nginx", "traefik"]
 

@@ -18,8 +18,8 @@ from roost.storage.files.uploads.service import UploadService
 from roost.storage.gateways.swaps.schemas import PutSwapRequest
 from roost.storage.gateways.swaps.service import SwapService
 from roost.storage.pins.service import PinService
-from roost.web.large_response import render_list
 from roost.web.multipart import receive_form
+from roost.web.responses import render_list
 from roost.web.schemas import DataEnvelope, Text
 from roost.web.service_registry import provide_service
 

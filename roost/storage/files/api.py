@@ -9,7 +9,7 @@ from roost.identity.authenticator import FilesReader, FilesWriter
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files import schemas
 from roost.storage.files.service import FileService
-from roost.web.large_response import render_list
+from roost.web.responses import render_list
 from roost.web.schemas import DataEnvelope
 from roost.web.service_registry import provide_service
 

@@ -15,7 +15,7 @@ from semantic_text_splitter import TextSplitter
 from roost import work
 from roost.core import clock, log
 from roost.core.db import Connection, Database
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.embedding.contract import CHUNK_CHARACTERS, EmbeddingModel
 from roost.drivers.text_extractor.contract import TextExtractor

@@ -1,7 +1,10 @@
-"""SQL of faults."""
+"""What keeps failing: since when, how often and why, until work of that kind and subject succeeds (decision 0047).
+
+Operations are deleted some days after their end, and a periodic one is new each time; a fault is what its owner sees.
+"""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -9,7 +12,18 @@ from sqlalchemy import Connection
 
 from roost.core import clock
 from roost.core.db import UtcTime, metadata, read_one, read_record
-from roost.work.faults.model import OperationFault
+
+
+@dataclass(frozen=True)
+class OperationFault:
+    """Operations of a kind that ended in failures, none in a success; times of the first and the last one."""
+
+    kind: str
+    failing_since: datetime
+    failed_at: datetime
+    failures: int
+    reason: str
+
 
 operation_faults = sa.Table(
     "operation_faults",
@@ -22,8 +36,6 @@ operation_faults = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
 )
 _f = operation_faults.c
-
-
 _FIELDS = [_f[field.name] for field in fields(OperationFault)]
 
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from roost.domain_names.model import Domain
 from roost.http.stack.address import HostAddresses
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 from tests.domain_names.samples import make_domain
 from tests.http.fixed_ports import FixedPorts
 

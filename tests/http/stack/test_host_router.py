@@ -11,8 +11,7 @@ from roost.http.stack.address import HostAddresses
 from roost.http.stack.client_address import OWN_PROXY
 from roost.http.stack.host_router import HostRouter, is_plain
 from roost.http.stack.url_map import CONTENT
-from roost.web.request_address import address_of
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostKind, address_of
 from tests.http.asgi import call
 
 ADDRESSES = HostAddresses("localhost", 8642)

@@ -13,8 +13,7 @@ from roost.http.stack.address import HostAddresses
 from roost.http.stack.host_router import HostRouter
 from roost.http.storage_gateway.application import StorageGatewayApp
 from roost.http.storage_gateway.content_responses import ContentResponses
-from roost.http.storage_gateway.disk_cache import DiskCache
-from roost.http.storage_gateway.image_resizer import ImageResizer
+from roost.http.storage_gateway.images import DiskCache, ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
 from roost.http.storage_gateway.resolver import GatewayResolver
 from roost.http.storage_gateway.response_cache import ResponseCache

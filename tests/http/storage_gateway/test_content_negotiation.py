@@ -3,8 +3,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from roost.http.storage_gateway.content_negotiation import CAR, RAW, TAR, ContentFormat, negotiate_format
 from roost.http.storage_gateway.errors import FormatNotServed, InvalidGatewayUrl
+from roost.http.storage_gateway.formats import CAR, RAW, TAR, ContentFormat, negotiate_format
 from roost.http.storage_gateway.request import GatewayRequest
 from roost.storage.content.unixfs.cid import RAW as RAW_CODEC
 from roost.storage.content.unixfs.cid import Cid

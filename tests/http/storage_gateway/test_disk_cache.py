@@ -2,7 +2,7 @@ import os
 from pathlib import Path
 
 from roost.drivers.image.contract import RenderedImage
-from roost.http.storage_gateway.disk_cache import DiskCache
+from roost.http.storage_gateway.images import DiskCache
 
 
 def files(folder: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.http.storage_gateway import disposition
+from roost.http.storage_gateway import headers
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from roost.http.storage_gateway import disposition
     ],
 )
 def test_types_become_content_type_headers(mime: str, header: str) -> None:
-    assert disposition.content_type(mime) == header
+    assert headers.content_type(mime) == header
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_types_become_content_type_headers(mime: str, header: str) -> None:
     ],
 )
 def test_types_that_may_run_scripts_are_known(mime: str, runs: bool) -> None:
-    assert disposition.can_run_scripts(mime) is runs
+    assert headers.can_run_scripts(mime) is runs

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.drivers.image.contract import SIDE_LIMIT, ImageFit, ImageMetadata, ImageOptions, InvalidImage
-from roost.http.storage_gateway import image_options
+from roost.http.storage_gateway import images
 
 NAMES = ("width", "height", "dpr", "fit", "gravity", "quality", "format", "anim", "sharpen", "metadata", "onerror")
 
 
 def wanted(accept: str = "*/*", **said: str) -> ImageOptions:
-    return image_options.parse_image_options({f"img-{name}": text for name, text in said.items()}, accept)
+    return images.parse_image_options({f"img-{name}": text for name, text in said.items()}, accept)
 
 
 def test_without_options_the_original_is_encoded_again() -> None:
@@ -121,12 +121,12 @@ def test_any_wish_is_within_its_bounds_or_refused(said: dict[str, str]) -> None:
 
 
 def test_whether_something_is_wished_at_all() -> None:
-    assert image_options.has_image_options({"img-width": "5"})
-    assert image_options.has_image_options({"a": "1", "img-unknown": ""})
-    assert not image_options.has_image_options({"width": "5", "ximg-width": "5", "img": "5"})
+    assert images.has_image_options({"img-width": "5"})
+    assert images.has_image_options({"a": "1", "img-unknown": ""})
+    assert not images.has_image_options({"width": "5", "ximg-width": "5", "img": "5"})
 
 
 def test_fallback_to_the_original_is_an_option() -> None:
-    assert image_options.falls_back_to_original({"img-onerror": "redirect"})
-    assert not image_options.falls_back_to_original({"img-onerror": "true"})
-    assert not image_options.falls_back_to_original({})
+    assert images.falls_back_to_original({"img-onerror": "redirect"})
+    assert not images.falls_back_to_original({"img-onerror": "true"})
+    assert not images.falls_back_to_original({})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.http.storage_gateway.mime_types import MimeTypes
+from roost.http.storage_gateway.content_responses import MimeTypes
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentStat
 from roost.storage.content.unixfs.importer import DagTree

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from roost.http.storage_gateway.errors import (
     UnknownGateway,
     UnreadablePath,
 )
-from roost.http.storage_gateway.resolver import PATH_DEPTH_LIMIT, GatewayResolver, GatewayVisitor
+from roost.http.storage_gateway.request import PATH_DEPTH_LIMIT, GatewayRequest
+from roost.http.storage_gateway.resolver import GatewayResolver
 from roost.storage.content import service
 from roost.storage.content.model import ContentNetwork, PackReference
 from roost.storage.content.unixfs import dagpb
@@ -26,7 +28,24 @@ from roost.storage.gateways.service import StorageGatewayService
 from roost.storage.gateways.swaps.service import SwapService
 from tests.storage.storage_env import StorageEnv, entry, open_storage_env
 
-ANYBODY = GatewayVisitor(None, "192.0.2.1", None)
+
+def create_request(gateway: str, cid: Cid, path: Sequence[str] = (), ip: str = "192.0.2.1") -> GatewayRequest:
+    return GatewayRequest(
+        gateway=gateway,
+        head=False,
+        cid=cid,
+        path=path,
+        slash=False,
+        own_origin=False,
+        names_cid=True,
+        is_private=False,
+        is_paid=False,
+        target="",
+        query_string="",
+        query={},
+        headers={},
+        ip=ip,
+    )
 
 
 @pytest.fixture
@@ -52,7 +71,7 @@ async def test_a_way_as_long_as_it_may_be(env: StorageEnv) -> None:
             tree = pack.add_folder([entry("d", tree)])
         hold = PackReference(pack.pack_id, "file/1", env.tenant_id, ContentNetwork.PUBLIC)
         await pack.commit(lambda connection: service.hold_pack(connection, hold))
-    found = await serving.resolve_public("mine-gate", ANYBODY, tree.cid, ["d"] * PATH_DEPTH_LIMIT)
+    found = await serving.resolve(create_request("mine-gate", tree.cid, ["d"] * PATH_DEPTH_LIMIT))
     assert found.end.cid == file.cid
 
 
@@ -63,24 +82,24 @@ async def test_content_for_a_visitor_depends_on_the_gateway(env: StorageEnv) -> 
     _, (public,) = await env.keep(b"public", network=ContentNetwork.PUBLIC)
     _, (private,) = await env.keep(b"private", holder="file/2")
 
-    found = await serving.resolve_public("mine-gate", ANYBODY, public.cid, ())
+    found = await serving.resolve(create_request("mine-gate", public.cid))
     assert found.end.cid == public.cid
     assert found.shared
     for gateway, cid in (("their-gate", public.cid), ("mine-gate", private.cid)):
         for path in ((), ("x",)):
             with pytest.raises(ContentNotServed):
-                await serving.resolve_public(gateway, ANYBODY, cid, path)
+                await serving.resolve(create_request(gateway, cid, path))
     with pytest.raises(PathNotFound):
-        await serving.resolve_public("mine-gate", ANYBODY, public.cid, ["x"])
+        await serving.resolve(create_request("mine-gate", public.cid, ["x"]))
     with pytest.raises(PathNotFound):
-        await serving.resolve_public("mine-gate", ANYBODY, public.cid, ["x"] * (PATH_DEPTH_LIMIT + 1))
+        await serving.resolve(create_request("mine-gate", public.cid, ["x"] * (PATH_DEPTH_LIMIT + 1)))
     with pytest.raises(UnknownGateway):
-        await serving.resolve_public("no-gate", ANYBODY, public.cid, ())
+        await serving.resolve(create_request("no-gate", public.cid))
 
     await gateways.add_allowlist_entry(env.tenant_id, mine.id, AccessControlKind.ADDRESS, "198.51.100.1")
     with pytest.raises(GatewayAccessDenied):
-        await serving.resolve_public("mine-gate", ANYBODY, public.cid, ())
-    opened = await serving.resolve_public("mine-gate", GatewayVisitor(None, "198.51.100.1", None), public.cid, ())
+        await serving.resolve(create_request("mine-gate", public.cid))
+    opened = await serving.resolve(create_request("mine-gate", public.cid, ip="198.51.100.1"))
     assert not opened.shared
 
 
@@ -92,4 +111,4 @@ async def test_a_path_that_cannot_be_read_is_not_a_missing_one(env: StorageEnv) 
     root = Cid(1, DAG_PB, IDENTITY, dagpb.encode_node(links, UnixfsData(UnixfsKind.DIRECTORY)))
     for name, error in (("a", UnreadablePath), ("b", PathNotFound)):
         with pytest.raises(error):
-            await serving.resolve_public("mine-gate", ANYBODY, root, [name])
+            await serving.resolve(create_request("mine-gate", root, [name]))

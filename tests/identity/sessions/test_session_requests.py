@@ -10,8 +10,7 @@ from roost.identity.caller import Role
 from roost.identity.errors import ForeignOrigin, InvalidCsrfToken, MissingCredential, TooManyAttempts, Unauthorised
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle
-from roost.web.request_address import HostAddress
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 from tests.identity.sessions.test_service import SessionEnv
 
 OWN = "http://localhost:8642"

@@ -21,7 +21,7 @@ from roost.agents.library.skills.service import SkillService
 from roost.agents.library.skills.skill_file import SkillFile, parse_bundle
 from roost.agents.library.skills.verdict import Verdict
 from roost.core import log
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.drivers.skill_registry.contract import FoundSkill, RegistryUnavailable, SkillRegistry
 
 SHOWN = 20

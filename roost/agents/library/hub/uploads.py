@@ -13,7 +13,7 @@ from roost.agents.library.hub.errors import HubFileNotFound, InvalidHubRequest, 
 from roost.agents.library.skills.bundle import BYTES_LIMIT, FILES_LIMIT, Bundle, read_files
 from roost.core import clock, ids
 from roost.core.db import Database
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.identity import tenants
 
 LIFETIME = timedelta(hours=1)

@@ -14,7 +14,7 @@ from roost.agents.library.skills.errors import AcknowledgementRefused
 from roost.agents.library.skills.model import NewSkill, RegisteredSkill
 from roost.agents.library.skills.service import SkillService
 from roost.agents.library.skills.upload import BundleUpload
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import PayloadTooLarge
 from roost.identity.authenticator import AgentCaller, AgentId, ReaderCaller, ServiceCaller, TenantCaller
 from roost.identity.caller import Caller, CallerKind

@@ -5,7 +5,7 @@ import hashlib
 from roost.agents.library.skills.bundle import Bundle
 from roost.agents.library.skills.verdict import Verdict, check_bundle
 from roost.agents.library.skills.verdict.rules import rules_version
-from roost.core.machine.fair_threads import FairThreads
+from roost.core.machine.threads import FairThreads
 from roost.core.ttl_cache import TTLCache
 
 _LIFETIME = 3600.0

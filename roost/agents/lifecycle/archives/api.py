@@ -12,7 +12,7 @@ from roost.agents.lifecycle.archives.schemas import ImportAgentResponse
 from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.lifecycle.workflows.schemas import StartFailureResponse
 from roost.identity.authenticator import AgentId, OwnerCaller, ServiceCaller
-from roost.web.content_disposition import content_disposition
+from roost.web.responses import content_disposition
 from roost.web.schemas import BINARY, describe_body
 from roost.web.service_registry import provide_service
 

@@ -12,7 +12,7 @@ from roost.agents.lifecycle.versions.model import EngineReleases, VersionCheck, 
 from roost.agents.lifecycle.versions.registry import EngineVersionRegistry
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core import clock, log
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import Problem
 from roost.drivers.engine.contract import Engine, EngineNotInstalled, Progress
 

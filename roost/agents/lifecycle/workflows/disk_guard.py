@@ -10,8 +10,8 @@ Decision 0021 says why.
 from collections.abc import Callable, Mapping
 
 from roost.core import clock, log
-from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.disk_space import DiskBallast, DiskSpace
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.drivers.runtime.contract import DiskUsage, Runtime

@@ -3,7 +3,7 @@
 from roost.agents.models.gateway import store
 from roost.agents.models.gateway.model import ModelUsage
 from roost.core.db import Database
-from roost.core.periodic_flusher import PeriodicFlusher
+from roost.core.periodic import PeriodicFlusher
 
 _INTERVAL = 1.0
 

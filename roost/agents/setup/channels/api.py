@@ -8,7 +8,7 @@ from roost.agents.setup.channels import schemas
 from roost.agents.setup.channels.schemas import ChannelConfiguration
 from roost.agents.setup.channels.service import ChannelService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.web.event_stream import describe_events, event_response, format_event
+from roost.web.responses import describe_events, event_response, format_event
 from roost.web.service_registry import provide_service
 
 RequestId = Annotated[str, Path(alias="requestId", max_length=200)]

@@ -14,7 +14,7 @@ from roost.core.entity_tags import parse_if_match
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.warden_client.files import FileStat
 from roost.warden_client.tree import ChangedPaths
-from roost.web.event_stream import describe_events, event_response, format_event
+from roost.web.responses import describe_events, event_response, format_event
 from roost.web.schemas import BINARY, BINARY_CONTENT, IfMatch, describe_body
 from roost.web.service_registry import provide_service
 

@@ -11,7 +11,7 @@ from roost.agents.workspace.git.request_body import read_body
 from roost.agents.workspace.git.service import AgentGitService
 from roost.drivers.git.contract import GitService
 from roost.identity.authenticator import AgentId, GitCaller
-from roost.web.duplex_response import DuplexResponse, Produce
+from roost.web.responses import DuplexResponse, Produce
 from roost.web.schemas import BINARY, describe_body
 from roost.web.service_registry import provide_service
 

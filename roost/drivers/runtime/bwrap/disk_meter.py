@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from roost.core import clock
-from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.core.machine.disk_space import DiskSpace, read_disk_space
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.drivers.runtime.bwrap.agent_paths import validate_name
 from roost.drivers.runtime.bwrap.record import find_tree, list_pids, read_stat
 from roost.drivers.runtime.contract import Container, DiskMeter, DiskUsage

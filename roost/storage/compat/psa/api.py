@@ -15,7 +15,7 @@ from roost.storage.files import metadata_parsing
 from roost.storage.files.model import NAME_LIMIT, Keyvalues
 from roost.storage.pins.model import FAILED, HOSTS_LIMIT, NameMatch, Pin, PinQuery, PinRequest, PinState
 from roost.storage.pins.service import PinService
-from roost.web.large_response import render_list
+from roost.web.responses import render_list
 from roost.web.schemas import Moment, StorageSchema, Text, ZonedTime
 from roost.web.service_registry import provide_service
 

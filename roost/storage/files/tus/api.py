@@ -28,9 +28,9 @@ from roost.storage.files.tus.model import (
 )
 from roost.storage.files.tus.service import TusUploadService
 from roost.web import errors
-from roost.web.request_address import rule_of
 from roost.web.schemas import BINARY, describe_body
 from roost.web.service_registry import provide_service
+from roost.web.url_rule import rule_of
 
 _PART = "application/offset+octet-stream"
 _CREATION_HEADERS = frozenset({b"upload-length", b"upload-defer-length", b"tus-resumable"})

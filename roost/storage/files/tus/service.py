@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from roost.core import clock, ids
 from roost.core.db import Connection, Database
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import Problem, ProblemKind
 from roost.drivers.blob.contract import BlobNotFound
 from roost.drivers.blob.drafts import DraftFile, DraftStore

@@ -8,8 +8,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from sqlalchemy import Connection
+
 from roost.core.db import Connection, Database
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.identity import tenants
 from roost.storage.content.receiver import ContentReceiver, PackReceiver, add_folder_tree
 from roost.storage.content.service import ContentService

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from roost.core import clock
 from roost.core.db import Connection, Database
-from roost.core.periodic_flusher import PeriodicFlusher
+from roost.core.periodic import PeriodicFlusher
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.unixfs.cid import Cid
 from roost.storage.files import service as files

@@ -22,9 +22,8 @@ from roost.identity.platform_tokens import PlatformTokens
 from roost.identity.sessions.service import BrowserSessions
 from roost.identity.throttle import FailedLoginThrottle
 from roost.web import errors
-from roost.web.request_address import HostAddress
 from roost.web.service_registry import ServiceRegistry
-from roost.web.url_rule import HostKind
+from roost.web.url_rule import HostAddress, HostKind
 from tests.http.asgi import routed
 
 AGENT = "agent-1"

@@ -18,10 +18,10 @@ from roost.agents.library.hub.service import HubService
 from roost.agents.library.hub.uploads import HubUploads
 from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle
 from roost.agents.library.skills.upload import BundleUpload
-from roost.core.machine.daemon_thread import run_in_daemon_thread
+from roost.core.machine.threads import run_in_daemon_thread
 from roost.identity.authenticator import ServiceCaller
-from roost.web.content_disposition import content_disposition
 from roost.web.multipart import receive_form
+from roost.web.responses import content_disposition
 from roost.web.schemas import BINARY, BINARY_CONTENT, SlashText, describe_body
 from roost.web.service_registry import provide_service
 
