@@ -22,7 +22,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/gateways/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/workflows/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
-    "roost/agents/chat/service.py": "tests/contract/test_chat.py",
     "roost/agents/chat/conversations.py": "tests/contract/test_conversations.py",
     "roost/agents/chat/schemas.py": "tests/contract/test_conversations.py",
     "roost/agents/chat/api.py": "tests/contract/test_conversations.py",
