@@ -23,7 +23,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/files/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/workflows/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
     "roost/agents/chat/conversations.py": "tests/contract/test_conversations.py",
-    "roost/agents/chat/schemas.py": "tests/contract/test_conversations.py",
     "roost/agents/chat/api.py": "tests/contract/test_conversations.py",
     "roost/drivers/engine/abilities/chat.py": "tests/conformance/test_engine_chat.py",
     "roost/drivers/engine/fake/chat.py": "tests/conformance/test_engine_chat.py",

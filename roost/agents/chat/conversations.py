@@ -52,7 +52,7 @@ _CUT_OFF = "The answer was cut off: the server or the agent was restarted while 
 class Conversation:
     """A conversation with its latest messages; without the answer that is being written."""
 
-    id: str | None
+    conversation_id: str | None
     messages: Sequence[StoredMessage]
     is_answering: bool
 

@@ -8,8 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from roost.agents.models.gateway.catalog import ModelCatalog
-from roost.agents.models.gateway.listing import ModelListing
+from roost.agents.models.gateway.catalog import ModelCatalog, ModelListing
 from roost.agents.models.gateway.model import AgentProviders
 from roost.drivers.model.contract import ModelUpstream
 

@@ -12,7 +12,6 @@ from starlette.types import Send
 
 from roost.agents.models.gateway.concurrency import ConcurrencySlot
 from roost.agents.models.gateway.errors import ClientDisconnected, ModelBodyTooLarge, ModelBodyTooSlow
-from roost.agents.models.gateway.forwarding import EMBEDDINGS, RESPONSES
 from roost.agents.models.gateway.model import BODY_TIMEOUT_SECONDS, MAX_BODY_BYTES
 from roost.agents.models.gateway.schemas import (
     CHAT_OPENAPI,
@@ -27,7 +26,7 @@ from roost.agents.models.gateway.schemas import (
     format_event,
     format_typed_event,
 )
-from roost.agents.models.gateway.service import CompletionStream, ModelGateway
+from roost.agents.models.gateway.service import EMBEDDINGS, RESPONSES, CompletionStream, ModelGateway
 from roost.core.problem import Problem
 from roost.drivers.model.chat import ChatRequest, ForwardedRequest
 from roost.identity.authenticator import ModelCaller

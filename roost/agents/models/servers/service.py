@@ -6,38 +6,65 @@ provider, and the model in its profile.
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from roost.agents.models.servers.access import ModelServerAccess
-from roost.agents.models.servers.errors import ModelAddressTaken, ModelServerNotFound, ServerModelNotFound
 from roost.agents.models.servers.model import (
     ASK_SECONDS,
     MODEL_ID,
     MODELS_LIMIT,
     PLACEHOLDER_KEY,
+    ModelAddressTaken,
     ModelServer,
     ModelServerAddress,
+    ModelServerNotFound,
+    ModelServersClosed,
+    ServerModelNotFound,
 )
 from roost.agents.registry.agent_profiles import AgentProfiles
+from roost.agents.registry.repository import find_tenant_id
 from roost.agents.setup.secrets.model import SecretKind
 from roost.agents.setup.secrets.service import SecretService
+from roost.core.db import Connection, Database
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamProblem
 from roost.identity.caller import Caller
+from roost.identity.operator import is_operator, is_operator_tenant
 
 
+class ModelServerAccess:
+    """Who may reach model servers on this machine: the operator and its agents, on a machine of its own.
+
+    Asking loopback ports for other tenants would show them what runs on the host.
+    """
+
+    def __init__(self, db: Database, ports: Mapping[str, int], *, is_personal: bool) -> None:
+        """Open `ports` (provider -> port); `is_personal`: only programs of this machine reach the server."""
+        self._db = db
+        self.addresses: Sequence[ModelServerAddress] = [ModelServerAddress(*one) for one in ports.items()]
+        self._is_open = is_personal and bool(ports)
+
+    async def admits(self, caller: Caller) -> bool:
+        """Return whether the caller may look for the servers and choose one."""
+        return self._is_open and await self._db.read(lambda connection: is_operator(connection, caller))
+
+    async def admits_agent(self, agent_id: str, url: str) -> bool:
+        """Return whether the agent may reach `url`: it is the operator's, and `url` is exactly one of the addresses."""
+        if not self._is_open or url not in {address.base_url for address in self.addresses}:
+            return False
+
+        def read(connection: Connection) -> bool:
+            tenant_id = find_tenant_id(connection, agent_id)
+            return tenant_id is not None and is_operator_tenant(connection, tenant_id)
+
+        return await self._db.read(read)
+
+
+@dataclass(frozen=True)
 class ModelServerService:
-    def __init__(
-        self,
-        access: ModelServerAccess,
-        profiles: AgentProfiles,
-        secrets: SecretService,
-        connect: Callable[[ModelSettings], ModelUpstream],
-    ) -> None:
-        self._access = access
-        self._profiles = profiles
-        self._secrets = secrets
-        self._connect = connect
+    _access: ModelServerAccess
+    _profiles: AgentProfiles
+    _secrets: SecretService
+    _connect: Callable[[ModelSettings], ModelUpstream]
 
     async def find(self, caller: Caller) -> Sequence[ModelServer] | None:
         """Return the servers that answer within two seconds; None if the caller may not look for them."""
@@ -52,7 +79,8 @@ class ModelServerService:
         Raises ModelServersClosed, ModelServerNotFound, ServerModelNotFound, ModelAddressTaken, AgentNotFound, and the
         errors of secrets and of a restart.
         """
-        await self._access.require(caller)
+        if not await self._access.admits(caller):
+            raise ModelServersClosed
         address = await self._require_model(provider, model)
         secret_ids = await self._ensure_secrets(caller.tenant_id, address)
         attached, _ = await self._secrets.attach(caller.tenant_id, agent_id, secret_ids)

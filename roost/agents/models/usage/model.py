@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from roost.agents.models.usage.errors import InvalidUsagePeriod
+from roost.core.problem import InvalidInput
 
 DEFAULT_DAYS = 30
 DAYS_LIMIT = 366
 ROWS_LIMIT = 100
 """Maximum number of models and of agents in a report, the largest first."""
+
+
+class InvalidUsagePeriod(InvalidInput):
+    message = "The period must not end before it begins, and have at most 366 days"
 
 
 @dataclass(frozen=True)
