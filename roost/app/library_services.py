@@ -13,9 +13,8 @@ from roost.agents.library.hub.registries import HubRegistries
 from roost.agents.library.hub.service import HubService
 from roost.agents.library.hub.uploads import HubUploads
 from roost.agents.library.instances.service import TemplateInstanceService
-from roost.agents.library.skills.checks import SkillChecks
+from roost.agents.library.skills.attachments import SkillRequirements
 from roost.agents.library.skills.delivery import SkillDelivery
-from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.library.templates.package import PackagedTemplates
 from roost.agents.library.templates.service import TemplateService
@@ -84,7 +83,6 @@ def build_library(
 
     return LibraryServices(
         skills=skills,
-        checks=SkillChecks(skills),
         delivery=SkillDelivery(db, skills),
         requirements=SkillRequirements(stored.secrets, runtimes, policy),
         instances=TemplateInstanceService(

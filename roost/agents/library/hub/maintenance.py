@@ -93,5 +93,5 @@ class HubMaintenance:
 
     async def _check_again(self, version: HubVersion) -> None:
         """Check a version by the present rules, and store the verdict. Raises as `HubService.read_bundle`."""
-        verdict = await self._skills.check(version.tenant_id, await self._hub.read_bundle(version))
+        verdict = await self._skills.checker.check(version.tenant_id, await self._hub.read_bundle(version))
         await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))

@@ -94,7 +94,7 @@ class HubPublisher:
         FeaturingRefused, StorageQuotaExceeded.
         """
         file = parse_bundle(bundle)
-        verdict = await self._skills.check(tenant_id, bundle, stored)
+        verdict = await self._skills.checker.check(tenant_id, bundle, stored)
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
             root = await write_bundle(receiver, bundle)
             submission = _Submission(file, verdict, bundle, str(root.cid), receiver.pack_id)

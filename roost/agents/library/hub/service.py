@@ -112,7 +112,7 @@ class HubService:
             found.skill.name,
             found.version.cid,
             acknowledged=acknowledged,
-            verdict=await self._skills.check(tenant_id, bundle, found.version.verdict),
+            verdict=await self._skills.checker.check(tenant_id, bundle, found.version.verdict),
         )
         await self._add_install(found.skill.id, tenant_id)
         _log.info("hub_skill.installed", slug=found.skill.slug, version=found.version.version)
@@ -152,8 +152,7 @@ class HubService:
         for one in await self._skills.list(tenant_id):
             if one.skill.name == name and one.skill.slug != new.slug:
                 raise LibrarySkillConflict(f"{LibrarySkillConflict.message}: {name}, {one.skill.id}")
-        registered = await self._skills.register(tenant_id, bundle, new, stored=verdict)
-        return LibrarySkill(registered.skill, registered.version)
+        return await self._skills.register(tenant_id, bundle, new, stored=verdict)
 
     async def count_install(self, tenant_id: str, reference: HubReference) -> None:
         """Count an installation by another client. Raises HubSkillNotFound."""

@@ -95,11 +95,9 @@ class LibrarySkill:
 
 
 @dataclass(frozen=True)
-class RegisteredSkill:
+class RegisteredSkill(LibrarySkill):
     """Result of a registration; `is_new` is False for content that the library had."""
 
-    skill: Skill
-    version: SkillVersion
     is_new: bool
 
 
@@ -121,11 +119,9 @@ class NewSkill:
 
 
 @dataclass(frozen=True)
-class AttachedSkill:
+class AttachedSkill(LibrarySkill):
     """A skill of an agent; `is_delivered` tells whether its files are in the workspace."""
 
-    skill: Skill
-    version: SkillVersion
     attached_at: datetime
     is_delivered: bool
 
@@ -141,14 +137,6 @@ class MissingRequirements:
     secrets: Sequence[str] = ()
     programs: Sequence[str] | None = None
     hosts: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class SkillUpdate:
-    """An attached skill, and a newer version of it."""
-
-    attached: AttachedSkill
-    newest: SkillVersion
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from roost.agents.library.hub.archive import write_zip
 from roost.agents.library.hub.clawhub import schemas
 from roost.agents.library.hub.clawhub.service import RegistryService
 from roost.agents.library.hub.errors import HubFileNotFound
@@ -16,8 +15,7 @@ from roost.agents.library.hub.model import HubFilter, HubListing, HubReference, 
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService
 from roost.agents.library.hub.uploads import HubUploads
-from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle
-from roost.agents.library.skills.upload import BundleUpload
+from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, BundleUpload, write_zip
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity.authenticator import ServiceCaller
 from roost.web.content_disposition import content_disposition

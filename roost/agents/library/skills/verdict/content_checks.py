@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 _PROGRAMS = {
     b"\x7fELF": "ELF program",
@@ -49,24 +48,16 @@ _DOCUMENT = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class ContentProblem:
-    """A match of the rule with that id, for the whole file."""
-
-    rule: str
-    reason: str
-
-
-def find_content_problems(path: str, content: bytes) -> Iterator[ContentProblem]:
-    """Yield what the bytes of a file say about it."""
+def find_content_problems(path: str, content: bytes) -> Iterator[tuple[str, str]]:
+    """Yield what the bytes of a file say about it: the rule that the whole file matches, and why."""
     if program := _program_kind(path, content):
-        yield ContentProblem("executable-content", program)
+        yield "executable-content", program
     elif archive := _archive_kind(content):
-        yield ContentProblem("nested-archive", archive)
+        yield "nested-archive", archive
     elif not is_media(content) and not _is_utf8(content):
-        yield ContentProblem("binary-content", "not UTF-8 text")
+        yield "binary-content", "not UTF-8 text"
     if content.startswith(b"#!") and _DOCUMENT.search(path):
-        yield ContentProblem("misplaced-script", content[:80].partition(b"\n")[0].decode("utf-8", "replace"))
+        yield "misplaced-script", content[:80].partition(b"\n")[0].decode("utf-8", "replace")
 
 
 def is_media(content: bytes) -> bool:
