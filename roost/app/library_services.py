@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from roost.agents.library.hub.bundled import read_catalogue
 from roost.agents.library.hub.clawhub.service import RegistryService
-from roost.agents.library.hub.maintenance import HubMaintenance
+from roost.agents.library.hub.maintenance import HubMaintenance, read_catalogue
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.registries import HubRegistries
 from roost.agents.library.hub.service import HubService

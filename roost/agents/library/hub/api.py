@@ -39,13 +39,13 @@ async def list_hub_skills(
     caller: TenantCaller, query: Annotated[schemas.HubQuery, Query()], hub: Service, registries: Registries
 ) -> schemas.HubSkillList:
     """Browse the hub; the owner's first page also has skills of the registries of other servers."""
-    page = await hub.search(query.filter(), query.cursor, query.limit)
+    found, next_cursor = await hub.search(query.filter(), query.cursor, query.limit)
     is_first = query.cursor is None and query.category is None and query.featured is None
     is_first = is_first and caller.kind is not CallerKind.PLATFORM
     elsewhere = await registries.search(query.q or "") if is_first else ()
     return schemas.HubSkillList(
-        skills=[*map(schemas.hub_skill, page.listings), *map(schemas.registry_skill, elsewhere)],
-        next_cursor=page.next_cursor,
+        skills=[*map(schemas.hub_skill, found), *map(schemas.registry_skill, elsewhere)],
+        next_cursor=next_cursor,
         categories=await hub.list_categories(),
     )
 
@@ -57,7 +57,7 @@ async def get_hub_skill(
     """Return a skill by its id or its name, with the verdict of the check."""
     if _is_elsewhere(caller, slug):
         return schemas.registry_skill_detail(await registries.get(caller.tenant_id, slug, version))
-    return schemas.hub_skill_detail(await hub.get_detail(parse_reference(slug), version), caller.tenant_id)
+    return schemas.hub_skill_detail(*await hub.get_detail(parse_reference(slug), version), caller.tenant_id)
 
 
 @router.get("/hub/{owner}/{name}")
@@ -65,7 +65,7 @@ async def get_hub_skill_of_owner(
     caller: TenantCaller, owner: str, name: str, hub: Service, version: Version = None
 ) -> schemas.HubSkillDetail:
     """Return a skill by its slug, `@owner/name`."""
-    return schemas.hub_skill_detail(await hub.get_detail(parse_reference(name, owner), version), caller.tenant_id)
+    return schemas.hub_skill_detail(*await hub.get_detail(parse_reference(name, owner), version), caller.tenant_id)
 
 
 @router.post("/hub/{hubSkillId}/install")
@@ -92,7 +92,7 @@ async def publish_skill(
     """Publish a version of a skill of the library to the hub, or change the texts of a published skill."""
     publication = (body or schemas.PublishSkillRequest()).publication()
     published = await publisher.publish(caller.tenant_id, skill_id, publication)
-    return schemas.PublishSkillResponse(skill=schemas.hub_skill(published.listing))
+    return schemas.PublishSkillResponse(skill=schemas.hub_skill(published))
 
 
 @router.delete("/hub/{hubSkillId}")

@@ -111,12 +111,6 @@ class HubListing:
 
 
 @dataclass(frozen=True)
-class HubPage:
-    listings: Sequence[HubListing]
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True)
 class HubFilter:
     """Filter of a list. terms: lower-case words that all occur in a skill's texts. prefix: begin of the name."""
 

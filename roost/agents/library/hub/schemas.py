@@ -6,10 +6,9 @@ from typing import Annotated, Any
 from pydantic import Field, StrictBool
 
 from roost.agents.library.hub import model
-from roost.agents.library.hub.bundled import is_bundled
+from roost.agents.library.hub.maintenance import is_bundled
 from roost.agents.library.hub.model import HubFilter, HubListing, HubSort, HubVersion, Publication
 from roost.agents.library.hub.registries import RegistryDetail, RegistrySkill
-from roost.agents.library.hub.service import HubDetail
 from roost.agents.library.skills.schemas import EnvVarRecord, VerdictRecord, WantsRecord
 from roost.agents.library.skills.skill_wants import SkillWants
 from roost.agents.library.skills.verdict import VerdictLevel
@@ -156,26 +155,16 @@ def registry_skill_detail(found: RegistryDetail) -> HubSkillDetail:
     return HubSkillDetail(skill=HubSkillDetailRecord(**fields, long_description=found.body, versions=[]))
 
 
-def hub_skill_detail(found: HubDetail, tenant_id: str) -> HubSkillDetail:
-    return HubSkillDetail(
-        own=found.skill.tenant_id == tenant_id,
-        skill=HubSkillDetailRecord(
-            **_fields(HubListing(found.skill, found.version)),
-            long_description=found.version.body,
-            versions=[_version(one) for one in found.versions],
-        ),
+def hub_skill_detail(found: HubListing, versions: Sequence[HubVersion], tenant_id: str) -> HubSkillDetail:
+    record = HubSkillDetailRecord(
+        **_fields(found), long_description=found.version.body, versions=[_version(one) for one in versions]
     )
+    return HubSkillDetail(own=found.skill.tenant_id == tenant_id, skill=record)
 
 
 def _version(version: HubVersion) -> HubVersionRecord:
-    return HubVersionRecord(
-        version=version.version,
-        skill_cid=version.cid,
-        changelog=version.changelog,
-        verdict=version.verdict.level,
-        size=version.size,
-        created_at=version.created_at,
-    )
+    fields: dict[str, Any] = {**vars(version), "skill_cid": version.cid, "verdict": version.verdict.level}
+    return HubVersionRecord(**fields)
 
 
 def _fields(found: HubListing) -> dict[str, Any]:
@@ -197,23 +186,17 @@ def _fields(found: HubListing) -> dict[str, Any]:
 
 def _registry_fields(found: RegistrySkill) -> dict[str, Any]:
     return {
+        **vars(found),
         "hub_skill_id": found.id,
         "skill_cid": None,
-        "version": found.version,
-        "name": found.name,
-        "slug": found.slug,
-        "description": found.description,
         "author_name": found.owner or "",
         "category": model.DEFAULT_CATEGORY,
         "verdict": None,
-        "source": found.source,
-        "created_at": found.created_at,
-        "updated_at": found.updated_at,
     }
 
 
 def _wants_fields(wants: SkillWants) -> dict[str, Any]:
     return {
         "env_vars": [HubEnvVarRecord(**vars(one)) for one in wants.secrets],
-        "wants": WantsRecord(programs=wants.programs, hosts=wants.hosts),
+        "wants": WantsRecord(**vars(wants)),
     }

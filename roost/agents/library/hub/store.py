@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -105,6 +106,7 @@ hub_uploads = sa.Table(
 _WITHOUT_BODY = tuple(column for column in hub_versions.c if column is not hub_versions.c.body)
 _WANTS: TypeAdapter[SkillWants] = TypeAdapter(SkillWants)
 _VERDICT: TypeAdapter[Verdict] = TypeAdapter(Verdict)
+_skill = partial(read_record, HubSkill)
 _SORT_COLUMNS: Mapping[HubSort, sa.Column[Any]] = {
     HubSort.POPULAR: hub_skills.c.install_count,
     HubSort.NEWEST: hub_skills.c.created_at,
@@ -341,10 +343,6 @@ def _with_newest(connection: Connection, skills: Sequence[HubSkill]) -> Sequence
 
 def _skill_values(skill: HubSkill) -> dict[str, Any]:
     return record_values(hub_skills, skill, tags=list(skill.tags), search=search_text(skill))
-
-
-def _skill(row: Any) -> HubSkill:
-    return read_record(HubSkill, row)
 
 
 def _version(row: Any) -> HubVersion:

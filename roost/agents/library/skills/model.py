@@ -195,9 +195,15 @@ def next_version(versions: Iterable[str]) -> str:
     return f"{major}.{minor}.{patch + is_release}"
 
 
+def release_key(version: str) -> tuple[bool, VersionKey]:
+    """Return the key that sorts releases after prereleases, each by their numbers."""
+    key = version_key(version)
+    return key[3], key
+
+
 def sort_versions(versions: Iterable[SkillVersion]) -> Sequence[SkillVersion]:
-    """Return the versions, newest first: releases before prereleases, each by their numbers."""
-    return sorted(versions, key=lambda one: (version_key(one.version)[3], version_key(one.version)), reverse=True)
+    """Return the versions, newest first: releases before prereleases."""
+    return sorted(versions, key=lambda one: release_key(one.version), reverse=True)
 
 
 def find_newer(attached: SkillVersion, versions: Iterable[SkillVersion]) -> SkillVersion | None:

@@ -21,7 +21,9 @@ async def list_public_templates(
     query: Annotated[schemas.TemplateListQuery, Query()], templates: Service
 ) -> schemas.PublicTemplateList:
     """List the published templates of all tenants, newest first. No credential is needed."""
-    return schemas.public_template_list(*await templates.list(None, query.to_filter(), query.cursor, query.limit))
+    page, categories, following = await templates.list(None, query.to_filter(), query.cursor, query.limit)
+    records = [schemas.PublicTemplateRecord.from_template(one) for one in page]
+    return schemas.PublicTemplateList(templates=records, categories=categories, next_cursor=following)
 
 
 @router.get("/templates")
@@ -29,7 +31,9 @@ async def list_templates(
     caller: TenantCaller, query: Annotated[schemas.OwnTemplateListQuery, Query()], templates: Service
 ) -> schemas.TemplateList:
     """List the tenant's templates, newest first, without archived ones."""
-    return schemas.template_list(*await templates.list(caller.tenant_id, query.to_filter(), query.cursor, query.limit))
+    page, categories, following = await templates.list(caller.tenant_id, query.to_filter(), query.cursor, query.limit)
+    records = [schemas.TemplateRecord.from_template(one) for one in page]
+    return schemas.TemplateList(templates=records, categories=categories, next_cursor=following)
 
 
 @router.post("/templates", status_code=201, responses=_FETCH_ERRORS)
@@ -38,7 +42,8 @@ async def submit_template(
 ) -> schemas.TemplateResponse:
     """Fetch a public Git repository, and publish what it holds as a template, or keep it as a draft."""
     submission = body.to_submission(is_public=body.public)
-    return schemas.template_response(*await templates.submit(caller.tenant_id, submission))
+    stored = await templates.submit(caller.tenant_id, submission)
+    return schemas.TemplateResponse(template=schemas.TemplateDetailRecord.from_version(*stored))
 
 
 @router.post("/templates/validate", responses=_FETCH_ERRORS)
@@ -55,7 +60,8 @@ async def list_branches(
     caller: ServiceCaller, body: schemas.GitRepositoryRequest, templates: Service
 ) -> schemas.BranchList:
     """List the branches of a public Git repository."""
-    return schemas.branch_list(await templates.list_refs(caller.tenant_id, body.git_url))
+    refs = await templates.list_refs(caller.tenant_id, body.git_url)
+    return schemas.BranchList(branches=list(refs.branches), default_branch=refs.default_branch)
 
 
 @router.post("/templates/refs", responses=_FETCH_ERRORS)
@@ -63,19 +69,21 @@ async def list_refs(
     caller: ServiceCaller, body: schemas.GitRepositoryRequest, templates: Service
 ) -> schemas.GitRefList:
     """List the branches and tags of a public Git repository with their commits."""
-    return schemas.git_ref_list(await templates.list_refs(caller.tenant_id, body.git_url))
+    return schemas.GitRefList.from_refs(await templates.list_refs(caller.tenant_id, body.git_url))
 
 
 @router.get("/templates/id/{templateId}")
 async def get_template(caller: TenantCaller, template_id: TemplateId, templates: Service) -> schemas.TemplateDetail:
     """Return one of the tenant's templates, or a published one, by id."""
-    return schemas.template_detail(*await templates.get(caller.tenant_id, template_id))
+    found = await templates.get(caller.tenant_id, template_id)
+    return schemas.TemplateDetail(template=schemas.TemplateDetailRecord.from_version(*found))
 
 
 @router.get("/templates/{slug}")
 async def get_template_by_slug(caller: TenantCaller, slug: Slug, templates: Service) -> schemas.TemplateDetail:
     """Return one of the tenant's templates, or a published one, by slug."""
-    return schemas.template_detail(*await templates.get_by_slug(caller.tenant_id, slug))
+    found = await templates.get_by_slug(caller.tenant_id, slug)
+    return schemas.TemplateDetail(template=schemas.TemplateDetailRecord.from_version(*found))
 
 
 @router.put("/templates/{templateId}", responses=_FETCH_ERRORS)
@@ -83,7 +91,8 @@ async def update_template(
     caller: ServiceCaller, template_id: TemplateId, body: schemas.UpdateTemplateRequest, templates: Service
 ) -> schemas.TemplateResponse:
     """Fetch the repository again and make what it holds the next version."""
-    return schemas.template_response(*await templates.update(caller.tenant_id, template_id, body.to_update()))
+    stored = await templates.update(caller.tenant_id, template_id, body.to_update())
+    return schemas.TemplateResponse(template=schemas.TemplateDetailRecord.from_version(*stored))
 
 
 @router.delete("/templates/{templateId}")

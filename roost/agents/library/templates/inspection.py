@@ -18,42 +18,6 @@ from roost.storage.content.unixfs.importer import DagTree
 from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
 _EXECUTABLE = 0o755  # ordinary files store no permissions, so that they have the CIDs of uploads
-
-
-async def store_workspace(commit: FetchedCommit, entries: Mapping[str, GitEntry], receiver: ContentReceiver) -> DagTree:
-    """Return the directory of checked files and links, by their paths.
-
-    Raises InvalidEntryName, MalformedContent, BlobStoreFailed and the errors of `FetchedCommit.read_blobs`.
-    """
-    folders: dict[str, list[DirectoryEntry]] = {"": []}
-    if entries:
-        async with aclosing(commit.read_blobs(list(entries.values()))) as blobs:
-            paths = iter(entries.items())
-            async for blob in blobs:
-                path, entry = next(paths)
-                if entry.kind is EntryKind.LINK:
-                    tree = receiver.add_link(b"".join([chunk async for chunk in blob.content]))
-                else:
-                    async for chunk in blob.content:
-                        await receiver.write(chunk)
-                    tree = await receiver.end_file(_EXECUTABLE if entry.kind is EntryKind.EXECUTABLE else None)
-                _add_entry(folders, path, tree)
-    for folder in sorted(folders, key=lambda path: path.count("/"), reverse=True):
-        if folder:
-            _add_entry(folders, folder, receiver.add_folder(folders[folder]))
-    return receiver.add_folder(folders[""])
-
-
-def _add_entry(folders: dict[str, list[DirectoryEntry]], path: str, tree: DagTree) -> None:
-    """Add a tree to the folder that it is in, and make known the folders around that."""
-    folder, _, name = path.rpartition("/")
-    entry = DirectoryEntry(encode_entry_name(name), tree.cid, tree.size, tree.tsize)
-    folders.setdefault(folder, []).append(entry)
-    while folder:
-        folder = folder.rpartition("/")[0]
-        folders.setdefault(folder, [])
-
-
 WORKSPACE = "workspace/"
 README = "README.md"
 _FILES = (EntryKind.FILE, EntryKind.EXECUTABLE)
@@ -109,8 +73,27 @@ class TemplateInspection:
         )
 
     async def store_workspace(self, receiver: ContentReceiver) -> DagTree:
-        """Store the files of a workspace that was checked, and return their directory. Raises BlobStoreFailed."""
-        return await store_workspace(self._commit, self._entries, receiver)
+        """Store the files and links of a workspace that was checked, and return their UnixFS directory.
+
+        Raises InvalidEntryName, MalformedContent, BlobStoreFailed and the errors of `FetchedCommit.read_blobs`.
+        """
+        folders: dict[str, list[DirectoryEntry]] = {"": []}
+        if self._entries:
+            async with aclosing(self._commit.read_blobs(list(self._entries.values()))) as blobs:
+                paths = iter(self._entries.items())
+                async for blob in blobs:
+                    path, entry = next(paths)
+                    if entry.kind is EntryKind.LINK:
+                        tree = receiver.add_link(b"".join([chunk async for chunk in blob.content]))
+                    else:
+                        async for chunk in blob.content:
+                            await receiver.write(chunk)
+                        tree = await receiver.end_file(_EXECUTABLE if entry.kind is EntryKind.EXECUTABLE else None)
+                    _add_entry(folders, path, tree)
+        for folder in sorted(folders, key=lambda path: path.count("/"), reverse=True):
+            if folder:
+                _add_entry(folders, folder, receiver.add_folder(folders[folder]))
+        return receiver.add_folder(folders[""])
 
     async def _read_manifest(self, found: _Findings) -> ParsedManifest:
         entry = self._top.get(MANIFEST_PATH)
@@ -181,6 +164,16 @@ def _check_link(path: str, target: bytes, found: _Findings) -> None:
     levels = parts[:up].count(b"..")
     if target.startswith(b"/") or b".." in parts[up:] or levels > path.count("/"):
         found.refuse(WORKSPACE + path, "is a symbolic link that leads out of workspace/, or has .. after a name")
+
+
+def _add_entry(folders: dict[str, list[DirectoryEntry]], path: str, tree: DagTree) -> None:
+    """Add a tree to the folder that it is in, and make known the folders around that."""
+    folder, _, name = path.rpartition("/")
+    entry = DirectoryEntry(encode_entry_name(name), tree.cid, tree.size, tree.tsize)
+    folders.setdefault(folder, []).append(entry)
+    while folder:
+        folder = folder.rpartition("/")[0]
+        folders.setdefault(folder, [])
 
 
 def _printable(path: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, StrictBool
 
-from roost.agents.library.templates.manifest import SLUG_LIMIT, SLUG_PATTERN, ManifestFault
+from roost.agents.library.templates.manifest import SLUG_LIMIT, SLUG_PATTERN, check_agent_name
 from roost.agents.library.templates.model import (
     MAX_PAGE_SIZE,
     PAGE_SIZE,
@@ -18,25 +18,16 @@ from roost.agents.library.templates.model import (
     TemplateUpdate,
     TemplateVersion,
 )
-from roost.agents.registry.errors import InvalidAgentName
-from roost.agents.registry.model import NAME_LIMIT, validate_agent_name
+from roost.agents.registry.model import NAME_LIMIT
 from roost.drivers.git.remote_contract import REMOTE_URL_LIMIT, RemoteRefs
 from roost.web.schemas import ApiSchema, Moment, Text
-
-
-def _check_name(name: str) -> str:
-    try:
-        return validate_agent_name(name)
-    except InvalidAgentName as problem:
-        raise ValueError(problem.message) from None
-
 
 _URL = "https://git.example/ada/reader.git"
 _COMMIT = "b5c1d9e0f3a2c4b6d8e7f9a1b3c5d7e9f0a2b4c6"
 _GitUrl = Annotated[Text, Field(min_length=1, max_length=REMOTE_URL_LIMIT, examples=[_URL])]
 _Ref = Annotated[Text, Field(min_length=1, max_length=255, examples=["main"])]
 _Path = Annotated[Text, Field(max_length=1000, examples=["templates/reader"])]
-_Name = Annotated[Text, Field(max_length=NAME_LIMIT, examples=["Reader"]), AfterValidator(_check_name)]
+_Name = Annotated[Text, Field(max_length=NAME_LIMIT, examples=["Reader"]), AfterValidator(check_agent_name)]
 _Slug = Annotated[str, Field(max_length=SLUG_LIMIT, pattern=SLUG_PATTERN, examples=["reader"])]
 _CommitId = Annotated[str, Field(examples=[_COMMIT])]
 
@@ -159,6 +150,11 @@ class TemplateDetailRecord(TemplateRecord):
     files: int = Field(examples=[3])
     size: int
 
+    @classmethod
+    def from_version(cls, template: Template, version: TemplateVersion) -> Self:
+        fields: dict[str, Any] = {**_template_fields(template), "manifest": dict(version.manifest)}
+        return cls(**fields, readme=version.readme, files=version.files, size=version.size)
+
 
 class PublicTemplateList(ApiSchema):
     templates: Sequence[PublicTemplateRecord]
@@ -209,13 +205,8 @@ class ValidateTemplateResponse(ApiSchema):
 
     @classmethod
     def from_inspected(cls, found: InspectedTemplate) -> Self:
-        return cls(
-            warnings=[_fault(one) for one in found.warnings],
-            manifest=found.manifest.to_document() if found.manifest else {},
-            readme=found.readme,
-            files=[TemplateFileRecord(path=file.path, size=file.size) for file in found.files],
-            commit_sha=found.commit_sha,
-        )
+        manifest = found.manifest.to_document() if found.manifest else {}
+        return cls.model_validate({**vars(found), "manifest": manifest}, from_attributes=True)
 
 
 class BranchList(ApiSchema):
@@ -233,47 +224,13 @@ class GitRefList(ApiSchema):
     tags: Sequence[GitRefRecord]
     default_branch: str | None = Field(examples=["main"])
 
-
-def public_template_list(
-    page: Sequence[Template], categories: Sequence[str], next_cursor: str | None
-) -> PublicTemplateList:
-    records = [PublicTemplateRecord.from_template(one) for one in page]
-    return PublicTemplateList(templates=records, categories=categories, next_cursor=next_cursor)
-
-
-def template_list(page: Sequence[Template], categories: Sequence[str], next_cursor: str | None) -> TemplateList:
-    records = [TemplateRecord.from_template(one) for one in page]
-    return TemplateList(templates=records, categories=categories, next_cursor=next_cursor)
-
-
-def template_detail(template: Template, version: TemplateVersion) -> TemplateDetail:
-    return TemplateDetail(template=_detail(template, version))
-
-
-def template_response(template: Template, version: TemplateVersion) -> TemplateResponse:
-    return TemplateResponse(template=_detail(template, version))
-
-
-def branch_list(refs: RemoteRefs) -> BranchList:
-    return BranchList(branches=list(refs.branches), default_branch=refs.default_branch)
-
-
-def git_ref_list(refs: RemoteRefs) -> GitRefList:
-    branches, tags = (
-        [GitRefRecord(name=name, commit_sha=commit) for name, commit in found.items()]
-        for found in (refs.branches, refs.tags)
-    )
-    return GitRefList(branches=branches, tags=tags, default_branch=refs.default_branch)
-
-
-def _detail(template: Template, version: TemplateVersion) -> TemplateDetailRecord:
-    return TemplateDetailRecord(
-        **_template_fields(template),
-        readme=version.readme,
-        manifest=dict(version.manifest),
-        files=version.files,
-        size=version.size,
-    )
+    @classmethod
+    def from_refs(cls, refs: RemoteRefs) -> Self:
+        branches, tags = (
+            [GitRefRecord(name=name, commit_sha=commit) for name, commit in found.items()]
+            for found in (refs.branches, refs.tags)
+        )
+        return cls(branches=branches, tags=tags, default_branch=refs.default_branch)
 
 
 def _template_fields(template: Template) -> dict[str, Any]:
@@ -291,7 +248,3 @@ def _template_fields(template: Template) -> dict[str, Any]:
         "git_commit_sha": template.commit_sha,
         "submitted_by": template.tenant_id,
     }
-
-
-def _fault(fault: ManifestFault) -> TemplateFaultRecord:
-    return TemplateFaultRecord(path=fault.path, message=fault.message)

@@ -30,9 +30,9 @@ from roost.agents.models.gateway.model import (
     UsageSummary,
 )
 from roost.agents.models.gateway.token_count import ForwardedTokenCount, TokenCount
-from roost.agents.models.gateway.usage_meter import UsageMeter
 from roost.core import clock
 from roost.core.db import Connection, Database
+from roost.core.periodic_flusher import PeriodicFlusher
 from roost.drivers.model.chat import ChatRequest, ForwardedRequest
 from roost.drivers.model.contract import ForwardingUpstream, Json, ModelUpstream
 from roost.identity.caller import Caller
@@ -40,6 +40,31 @@ from roost.identity.caller import Caller
 RESPONSES, EMBEDDINGS = "/responses", "/embeddings"
 """Further endpoints of OpenAI's API, which are passed on to a source that has them."""
 _STORED_FIELDS = ("previous_response_id", "conversation", "background")
+_FLUSH_SECONDS = 1.0
+
+
+class UsageMeter(PeriodicFlusher):
+    """In-memory counters of model usage, flushed to the database every second."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__("model usage", _FLUSH_SECONDS)
+        self._db = db
+        self._pending: dict[tuple[str, ...], ModelUsage] = {}
+
+    def add(self, usage: ModelUsage) -> None:
+        known = self._pending.get(usage.key)
+        self._pending[usage.key] = usage if known is None else known + usage
+
+    async def _write(self) -> None:
+        if not self._pending:
+            return
+        batch, self._pending = self._pending, {}
+        try:
+            await self._db.write(lambda connection: store.add_usage(connection, batch.values()))
+        except Exception:
+            for usage in batch.values():
+                self.add(usage)
+            raise
 
 
 class CompletionStream:

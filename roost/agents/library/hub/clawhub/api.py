@@ -49,8 +49,7 @@ async def _find_by_query(
     version: _Version = None,
     tag: _Version = None,
 ) -> HubListing:
-    check_tag(tag)
-    return await hub.get(parse_reference(slug, owner), version)
+    return await _find_skill(hub, slug, owner, version, tag)
 
 
 Found = Annotated[HubListing, Depends(_find_skill)]
@@ -80,8 +79,7 @@ async def list_registry_skills(
 ) -> schemas.RegistryListResponse:
     """List published skills."""
     chosen = HubFilter(prefix=query.prefix.lower() if query.prefix else None, sort=query.order)
-    page = await hub.search(chosen, query.cursor, query.limit)
-    return schemas.list_response(page.listings, page.next_cursor)
+    return schemas.list_response(*await hub.search(chosen, query.cursor, query.limit))
 
 
 @router.post("/api/v1/skills/-/upload-url")
@@ -111,7 +109,10 @@ async def publish_bundle(
     owner, publication = fields.owner_handle, fields.publication()
     published = await registry.publish(caller.tenant_id, fields.slug, owner, bundle, publication)
     await uploads.remove(caller.tenant_id)
-    return schemas.publish_response(published.listing)
+    skill, version = published.skill, published.version
+    return schemas.PublishBundleResponse(
+        skill_id=skill.id, version_id=version.id, slug=skill.name, version=version.version
+    )
 
 
 async def _receive_bundle(
@@ -150,7 +151,8 @@ async def withdraw_skill(
 @router.get("/api/v1/skills/{slug}/versions")
 async def list_registry_versions(hub: Hub, slug: Slug, owner: _Handle = None) -> schemas.RegistryVersionList:
     """List the versions of a skill, last published first."""
-    return schemas.version_list(await hub.get_detail(parse_reference(slug, owner)))
+    _, versions = await hub.get_detail(parse_reference(slug, owner))
+    return schemas.RegistryVersionList(items=[schemas.version_summary(one) for one in versions])
 
 
 @router.get("/api/v1/skills/{slug}/versions/{version}")
@@ -209,7 +211,9 @@ async def resolve_version(
     hub: Hub, found: FoundByQuery, fingerprint: Annotated[str, Query(alias="hash", max_length=128)]
 ) -> schemas.ResolveVersionResponse:
     """Return the version whose files have that fingerprint, and the newest one."""
-    return schemas.resolve_response(found, await hub.find_by_fingerprint(found.skill, fingerprint.lower()))
+    match = await hub.find_by_fingerprint(found.skill, fingerprint.lower())
+    latest = schemas.version_summary(found.version)
+    return schemas.ResolveVersionResponse(match=match and schemas.version_summary(match), latest_version=latest)
 
 
 @router.get("/api/v1/whoami")

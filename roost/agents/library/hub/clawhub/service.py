@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from roost.agents.library.hub.errors import InvalidHubRequest, OwnerRefused
 from roost.agents.library.hub.model import HubListing, HubReference, Publication
-from roost.agents.library.hub.publishing import HubPublisher, PublishedVersion
+from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService, WantedVersion
 from roost.agents.library.skills.bundle import Bundle
 from roost.agents.library.skills.model import NewSkill, parse_version
@@ -37,7 +37,7 @@ class RegistryService:
 
     async def publish(
         self, tenant_id: str, slug: str, owner: str | None, bundle: Bundle, publication: Publication
-    ) -> PublishedVersion:
+    ) -> HubListing:
         """Register files in the library, and publish them.
 
         Raises OwnerRefused, InvalidHubRequest, InvalidSkill, SkillVersionConflict and the errors of publications.
