@@ -12,12 +12,7 @@ from starlette.types import Send
 from roost.agents.chat.conversations import ConversationService
 from roost.agents.chat.live_answer import AnswerEnd, AnswerPart, AnswerSilence, AnswerState
 from roost.agents.chat.service import ChatService
-from roost.drivers.engine.abilities.chat import (
-    AnswerText,
-    MessageRole,
-    ToolState,
-    ToolUse,
-)
+from roost.drivers.engine.abilities.chat import AnswerText, MessageRole, ToolState, ToolUse
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.web.event_stream import describe_events, event_response, format_event
 from roost.web.schemas import ApiSchema, Moment, Text

@@ -49,11 +49,7 @@ class ChatService:
             raise TooManyChats(retry_after=10)
         credential = await self._runtimes.get_credential(agent_id)
         self._runtimes.record_use(agent_id)
-        chat = {
-            "model": await self._find_model(agent_id, credential),
-            "messages": messages,
-            "stream": True,
-        }
+        chat = {"model": await self._find_model(agent_id, credential), "messages": messages, "stream": True}
         return self._stream(agent_id, credential, chat)
 
     def count_answers(self, agent_id: str) -> int:

@@ -50,7 +50,8 @@ async def _receive_source(request: Request) -> _SkillSource:
         if media_type == "multipart/form-data":
             upload = BundleUpload()
             fields = await receive_form(request.stream(), content_type, upload, FILES_LIMIT)
-            new = schemas.parse_form_fields(fields).to_new_skill()
+            given = {name: text for name, text in fields.items() if text}  # forms send fields that are left empty, too
+            new = schemas.RegisterSkillFields.model_validate(given).to_new_skill()
             return _SkillSource(new, await run_in_daemon_thread(upload.finish))
         body = await request.body()
         if media_type == "application/zip":
@@ -175,6 +176,7 @@ async def update_skill(
     """Replace the attached version by the newest, or by a given newer one. 409 for an older one."""
     request = body or schemas.UpdateSkillRequest()
     acknowledged = _acknowledges(caller, acknowledged=request.acknowledge)
-    before, after = await skills.update(agent_id, skill_id, request.requested_version, acknowledged=acknowledged)
+    wanted = request.skill_cid or request.version
+    before, after = await skills.update(agent_id, skill_id, wanted, acknowledged=acknowledged)
     record = schemas.AttachedSkillRecord.from_attached(agent_id, after)
     return schemas.UpdateSkillResponse(previous_version=before.version.version, skill=record)

@@ -76,10 +76,6 @@ class UpdateSkillRequest(ApiSchema):
     skill_cid: Annotated[Text, Field(max_length=128, examples=[_CID])] | None = None
     acknowledge: StrictBool = False
 
-    @property
-    def requested_version(self) -> str | None:
-        return self.skill_cid or self.version
-
 
 class EnvVarRecord(ApiSchema):
     name: str
@@ -278,11 +274,6 @@ class UpdateSkillResponse(ApiSchema):
     success: Literal[True] = True
     previous_version: str
     skill: AttachedSkillRecord
-
-
-def parse_form_fields(fields: Mapping[str, str]) -> RegisterSkillFields:
-    """Parse the fields of a form, whose empty ones count as missing."""
-    return RegisterSkillFields.model_validate({name: text for name, text in fields.items() if text})
 
 
 def _describe_registration() -> dict[str, Any]:

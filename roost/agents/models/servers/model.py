@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roost.core.problem import AccessDenied, NotFound, ResourceConflict
-from roost.drivers.model.contract import ModelSettings
 
 ASK_SECONDS = 2.0
 """Time for a server on this machine to list its models."""
@@ -32,20 +31,12 @@ class ModelServerAddress:
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
-    def settings(self) -> ModelSettings:
-        return ModelSettings(self.provider, "openai", self.base_url)
-
-    @property
     def key_name(self) -> str:
         return f"{self.provider.upper()}_API_KEY"
 
     @property
     def url_name(self) -> str:
         return f"{self.provider.upper()}_BASE_URL"
-
-    def model_name(self, model: str) -> str:
-        """Return the name of one of its models in the catalogue of an agent that uses it."""
-        return f"{self.provider}/{model}"
 
 
 @dataclass(frozen=True)

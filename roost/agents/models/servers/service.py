@@ -84,7 +84,7 @@ class ModelServerService:
         address = await self._require_model(provider, model)
         secret_ids = await self._ensure_secrets(caller.tenant_id, address)
         attached, _ = await self._secrets.attach(caller.tenant_id, agent_id, secret_ids)
-        name = address.model_name(model)
+        name = f"{provider}/{model}"  # in the catalogue of an agent that uses it
         await self._profiles.update(agent_id, lambda profile: replace(profile, model=name), restart=bool(attached))
         return name
 
@@ -101,7 +101,7 @@ class ModelServerService:
 
     async def _ask(self, address: ModelServerAddress) -> ModelServer | None:
         """Ask for the list of models; None if no model server answers. The driver limits the answer's size."""
-        upstream = self._connect(address.settings)
+        upstream = self._connect(ModelSettings(address.provider, "openai", address.base_url))
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 models = await upstream.list_models()

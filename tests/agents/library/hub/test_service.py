@@ -32,8 +32,7 @@ def other(database_url: str, database: Database, env: SkillsEnv, tmp_path: Path)
 
 
 async def publish(env: SkillsEnv, name: str = "notes", text: str = "", tenant: str = "", **fields: Any) -> Any:
-    found = await env.publisher.publish_bundle(tenant or env.tenant, make_bundle(name, text), Publication(**fields))
-    return found
+    return await env.publisher.publish_bundle(tenant or env.tenant, make_bundle(name, text), Publication(**fields))
 
 
 async def outcomes(*calls: Awaitable[Any]) -> list[Any]:

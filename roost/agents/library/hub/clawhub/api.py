@@ -14,7 +14,7 @@ from roost.agents.library.hub.errors import HubFileNotFound
 from roost.agents.library.hub.model import HubFilter, HubListing, HubReference, check_tag, parse_reference
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService
-from roost.agents.library.hub.uploads import HubUploads
+from roost.agents.library.hub.uploads import HubUploads, UploadedSkillFile
 from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, BundleUpload, write_zip
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity.authenticator import ServiceCaller
@@ -70,7 +70,8 @@ async def search_registry(
     found = await hub.rank(query.q, query.limit)  # those of that name are first
     if query.mode == "exact":
         found = [one for one in found if one.skill.name == query.q.strip().lower()]
-    return schemas.search_response(found)
+    results = [schemas.search_result(one, (len(found) - place) / len(found)) for place, one in enumerate(found)]
+    return schemas.RegistrySearchResponse(results=results)
 
 
 @router.get("/api/v1/skills")
@@ -126,7 +127,8 @@ async def _receive_bundle(
             fields = schemas.PublishBundleFields.model_validate_json(form.get("payload", ""))
             return fields, await run_in_daemon_thread(upload.finish)
         chosen = schemas.PublishBundleRequest.model_validate_json(await request.body())
-        return chosen, await uploads.collect(tenant_id, chosen.uploaded_files())
+        files = [UploadedSkillFile(one.path, one.storage_id, one.sha256) for one in chosen.files]
+        return chosen, await uploads.collect(tenant_id, files)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
         raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from None

@@ -16,7 +16,6 @@ from roost.agents.library.hub.model import (
     HubVersion,
     Publication,
 )
-from roost.agents.library.hub.uploads import UploadedSkillFile
 from roost.agents.library.skills.bundle import BYTES_LIMIT, FILES_LIMIT
 from roost.agents.library.skills.verdict import VerdictLevel
 from roost.web.schemas import BINARY, ApiSchema, Text, describe_body
@@ -102,9 +101,6 @@ class PublishBundleRequest(PublishBundleFields):
     """A publication of uploaded files."""
 
     files: Annotated[Sequence[PublishedFileRequest], Field(min_length=1, max_length=FILES_LIMIT)]
-
-    def uploaded_files(self) -> Sequence[UploadedSkillFile]:
-        return [UploadedSkillFile(one.path, one.storage_id, one.sha256) for one in self.files]
 
 
 class WithdrawSkillRequest(ApiSchema):
@@ -278,12 +274,6 @@ def _describe_publication() -> dict[str, Any]:
 PUBLISH_OPENAPI = _describe_publication()
 
 
-def search_response(found: Sequence[HubListing]) -> RegistrySearchResponse:
-    count = len(found)
-    results = [_result(one, (count - place) / count) for place, one in enumerate(found)]
-    return RegistrySearchResponse(results=results)
-
-
 def list_response(found: Sequence[HubListing], next_cursor: str | None) -> RegistryListResponse:
     items = [
         RegistryListItem(
@@ -336,7 +326,7 @@ def describe_moderation(version: HubVersion) -> ModerationRecord:
     )
 
 
-def _result(found: HubListing, score: float) -> RegistryResultRecord:
+def search_result(found: HubListing, score: float) -> RegistryResultRecord:
     skill = found.skill
     return RegistryResultRecord(
         slug=skill.name,
