@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from roost.agents.library.hub.clawhub.service import RegistryService
+from roost.agents.library.hub.clawhub.service import HubUploads, RegistryService
 from roost.agents.library.hub.maintenance import HubMaintenance, read_catalogue
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.registries import HubRegistries
 from roost.agents.library.hub.service import HubService
-from roost.agents.library.hub.uploads import HubUploads
 from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.library.skills.attachments import SkillRequirements
 from roost.agents.library.skills.delivery import SkillDelivery

@@ -42,12 +42,12 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("A request without `max_tokens` gets 8192", "drivers.model.anthropic.request:MAX_TOKENS", 8192),
         (
             "Listing waits at most 5 s for an agent's provider and then leaves it alone for 30 s",
-            "agents.models.gateway.agent_catalogs:_LIST_TIMEOUT_SECONDS _FAILURE_TTL_SECONDS",
+            "agents.models.gateway.catalog:_LIST_TIMEOUT_SECONDS _FAILURE_TTL_SECONDS",
             (5, 30),
         ),
         (
             "connections for 256 agents at a time, with 16 providers each",
-            "agents.models.gateway.agent_catalogs:MAX_AGENTS MAX_PROVIDERS",
+            "agents.models.gateway.catalog:MAX_AGENTS MAX_PROVIDERS",
             (256, 16),
         ),
         ("Engines see at most 1000 ids", "agents.models.gateway.model:MAX_OFFERED_MODELS", 1000),

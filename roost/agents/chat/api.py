@@ -186,10 +186,7 @@ async def send_chat_message(
 
 @router.get("/chat/answer", response_class=Response, responses={200: {"content": _EVENTS}})
 async def follow_answer(
-    visit: AgentVisit,
-    agent_id: AgentId,
-    conversations: Conversations,
-    conversation_id: ConversationId = None,
+    visit: AgentVisit, agent_id: AgentId, conversations: Conversations, conversation_id: ConversationId = None
 ) -> Response:
     """Stream the answer to the last message, from its beginning; any number of clients can follow it."""
     return event_response(visit, conversations.follow(agent_id, conversation_id), _format_answer)

@@ -7,10 +7,10 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 from roost.agents.library.hub import store
+from roost.agents.library.hub.clawhub.service import HubUploads
 from roost.agents.library.hub.model import HubListing, HubVersion, Publication, fingerprint_of
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService
-from roost.agents.library.hub.uploads import HubUploads
 from roost.agents.library.skills.bundle import Bundle, read_files
 from roost.agents.library.skills.model import BUNDLED_OWNER
 from roost.agents.library.skills.service import SkillService

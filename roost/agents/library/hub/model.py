@@ -93,7 +93,6 @@ class HubVersion:
     changelog: str
     wants: SkillWants
     verdict: Verdict
-    rules_version: str
     fingerprint: str
     files: int
     size: int

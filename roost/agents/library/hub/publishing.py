@@ -238,7 +238,6 @@ def _new_version(
         changelog=sanitize_lines(publication.changelog),
         wants=submission.file.wants,
         verdict=submission.verdict,
-        rules_version=submission.verdict.rules_version,
         fingerprint=model.fingerprint_of(submission.bundle),
         files=len(files),
         size=sum(len(file.content) for file in files.values()),

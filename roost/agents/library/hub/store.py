@@ -217,9 +217,7 @@ def list_categories(connection: Connection) -> Sequence[str]:
 
 
 def insert_version(connection: Connection, version: HubVersion) -> None:
-    values = record_values(
-        hub_versions, version, wants=asdict(version.wants), verdict=_VERDICT.dump_python(version.verdict, mode="json")
-    )
+    values = record_values(hub_versions, version, wants=asdict(version.wants), **_verdict_values(version.verdict))
     connection.execute(hub_versions.insert().values(values))
 
 
@@ -273,8 +271,7 @@ def list_outdated(connection: Connection, rules_version: str, after: str, limit:
 
 def set_verdict(connection: Connection, version_id: str, verdict: Verdict) -> None:
     changed = hub_versions.update().where(hub_versions.c.id == version_id)
-    values = {"verdict": _VERDICT.dump_python(verdict, mode="json"), "rules_version": verdict.rules_version}
-    connection.execute(changed.values(values))
+    connection.execute(changed.values(_verdict_values(verdict)))
 
 
 def set_acknowledgement(connection: Connection, version_id: str, reason: str) -> None:
@@ -343,6 +340,10 @@ def _with_newest(connection: Connection, skills: Sequence[HubSkill]) -> Sequence
 
 def _skill_values(skill: HubSkill) -> dict[str, Any]:
     return record_values(hub_skills, skill, tags=list(skill.tags), search=search_text(skill))
+
+
+def _verdict_values(verdict: Verdict) -> dict[str, Any]:
+    return {"verdict": _VERDICT.dump_python(verdict, mode="json"), "rules_version": verdict.rules_version}
 
 
 def _version(row: Any) -> HubVersion:

@@ -14,7 +14,8 @@ from roost.agents.library.skills.model import (
     Skill,
     SkillVersion,
 )
-from roost.agents.library.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.skill_wants import WantedSecret
+from roost.agents.library.skills.verdict import VerdictLevel
 from roost.web.schemas import BINARY, ApiSchema, Moment, Text, describe_body
 
 _CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
@@ -105,10 +106,6 @@ class VerdictRecord(ApiSchema):
     rules_version: str
     findings: Sequence[FindingRecord]
 
-    @classmethod
-    def from_verdict(cls, found: Verdict) -> Self:
-        return cls.model_validate(found, from_attributes=True)
-
 
 class SkillRecord(ApiSchema):
     """A skill of the library, with one of its versions: in lists the newest."""
@@ -131,13 +128,9 @@ class SkillRecord(ApiSchema):
 
     @classmethod
     def from_version(cls, skill: Skill, version: SkillVersion) -> Self:
-        fields: dict[str, Any] = {
-            **vars(version),
-            "env_vars": _list_env_vars(version),
-            "wants": WantsRecord(**vars(version.wants)),
-            "verdict": VerdictRecord.from_verdict(version.verdict),
-        }
-        return cls(**fields, skill_cid=version.cid, name=skill.name, slug=skill.slug, user_id=skill.tenant_id)
+        fields = {"skill_cid": version.cid, "name": skill.name, "slug": skill.slug, "user_id": skill.tenant_id}
+        found = {**vars(version), **fields, "env_vars": _list_env_vars(version)}
+        return cls.model_validate(found, from_attributes=True)
 
 
 class SkillList(ApiSchema):
@@ -295,11 +288,8 @@ def _describe_registration() -> dict[str, Any]:
 REGISTER_OPENAPI = _describe_registration()
 
 
-def _list_env_vars(version: SkillVersion) -> Sequence[EnvVarRecord]:
+def _list_env_vars(version: SkillVersion) -> Sequence[WantedSecret]:
     """List the variables that the skill wants, and those that only its registration names."""
-    wanted = [EnvVarRecord(**vars(one)) for one in version.wants.secrets]
-    known = {one.name for one in wanted}
-    return [
-        *wanted,
-        *(EnvVarRecord(name=name, description="", required=False) for name in version.env_vars if name not in known),
-    ]
+    known = {one.name for one in version.wants.secrets}
+    others = [WantedSecret(name, required=False) for name in version.env_vars if name not in known]
+    return [*version.wants.secrets, *others]

@@ -16,8 +16,7 @@ from datetime import date, timedelta
 from functools import partial
 
 from roost.agents.models.gateway import store
-from roost.agents.models.gateway.agent_catalogs import AgentCatalogs
-from roost.agents.models.gateway.catalog import ModelCatalog, ModelListing
+from roost.agents.models.gateway.catalog import AgentCatalogs, ModelCatalog, ModelListing
 from roost.agents.models.gateway.concurrency import ConcurrencyLimiter, ConcurrencySlot
 from roost.agents.models.gateway.errors import EndpointUnsupported, StoredResponseRefused, UpstreamTimeout
 from roost.agents.models.gateway.model import (

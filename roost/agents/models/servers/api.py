@@ -8,8 +8,7 @@ from pydantic import Field
 
 from roost.agents.models.gateway.model import ModelOffer
 from roost.agents.models.gateway.service import ModelGateway
-from roost.agents.models.servers.model import MODEL_ID, ModelServer
-from roost.agents.models.servers.service import ModelServerService
+from roost.agents.models.servers.service import MODEL_ID, ModelServer, ModelServerService
 from roost.identity.authenticator import AgentCaller, AgentId, OwnerCaller, ServiceCaller
 from roost.web.schemas import ApiSchema, Text
 from roost.web.service_registry import provide_service

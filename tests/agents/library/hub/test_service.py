@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from roost.agents.library.hub.clawhub.service import HubUploads
 from roost.agents.library.hub.errors import HubSkillNotFound, HubVersionConflict
 from roost.agents.library.hub.maintenance import HubMaintenance, is_bundled, read_catalogue
 from roost.agents.library.hub.model import HubCursor, HubFilter, HubReference, HubSort, Publication, parse_terms
-from roost.agents.library.hub.uploads import HubUploads
 from roost.agents.library.skills.model import LibrarySkill
 from roost.core.db import Database
 from roost.core.problem import NotFound, Problem

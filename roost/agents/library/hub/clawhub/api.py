@@ -9,12 +9,11 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from roost.agents.library.hub.clawhub import schemas
-from roost.agents.library.hub.clawhub.service import RegistryService
+from roost.agents.library.hub.clawhub.service import HubUploads, RegistryService, UploadedSkillFile
 from roost.agents.library.hub.errors import HubFileNotFound
 from roost.agents.library.hub.model import HubFilter, HubListing, HubReference, check_tag, parse_reference
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService
-from roost.agents.library.hub.uploads import HubUploads, UploadedSkillFile
 from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, BundleUpload, write_zip
 from roost.core.machine.daemon_thread import run_in_daemon_thread
 from roost.identity.authenticator import ServiceCaller

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from functools import cache
 
 from roost.agents.library.skills.bundle import Bundle
-from roost.agents.library.skills.verdict.content_checks import decode_text, find_content_problems, is_media
-from roost.agents.library.skills.verdict.model import Finding, SkillRule, Verdict, VerdictLevel
-from roost.agents.library.skills.verdict.rules import RULES, rules_version
-from roost.agents.library.skills.verdict.text_checks import (
+from roost.agents.library.skills.verdict.content_checks import (
     cut_chunks,
+    decode_text,
+    find_content_problems,
     find_encoded_blocks,
     find_homoglyph,
     find_unicode_problems,
     fold_lookalikes,
+    is_media,
     remove_flags,
 )
+from roost.agents.library.skills.verdict.model import Finding, SkillRule, Verdict, VerdictLevel
+from roost.agents.library.skills.verdict.rules import RULES, rules_version
 from roost.core.sanitize import sanitize_line
 
 TEXT_LIMIT = 2 * 1000**2
