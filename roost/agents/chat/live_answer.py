@@ -95,7 +95,8 @@ class LiveAnswer:
             else:
                 until_notice = SILENCE_SECONDS - self._silent_seconds() % SILENCE_SECONDS
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), until_notice)
+                    async with asyncio.timeout(until_notice):
+                        await changed.wait()
                 if not changed.is_set() and not self._runs_tool():
                     yield AnswerSilence(round(self._silent_seconds()))
 

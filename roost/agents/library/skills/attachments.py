@@ -40,7 +40,7 @@ OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the workspace of an agent that runs, and keeps pushes out of it."""
 _RETRIES = 10
 _WAIT_SECONDS = 30.0
-_LIST_SECONDS = _FIND_SECONDS = 5.0
+_LIST_SECONDS, _FIND_SECONDS = 5.0, 5.0
 _FIND_MISSING = 'for one; do command -v -- "$one" >/dev/null || printf "%s\\n" "$one"; done'
 _UP = frozenset({AgentState.RUNNING, AgentState.STARTING})
 _log = log.get_logger("skills")

@@ -23,7 +23,8 @@ _IGNORED_FOLDER, _IGNORED_FILES = "__MACOSX", (".DS_Store", "Thumbs.db", "deskto
 _DRIVE = re.compile(r"[A-Za-z]:")
 _GIT_NAMES = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_ZIP, _ZIP_EPOCH, _ZIP_UNIX = b"PK\x03\x04", (1980, 1, 1, 0, 0, 0), 3
+_ZIP = b"PK\x03\x04"
+_ZIP_EPOCH, _ZIP_UNIX = (1980, 1, 1, 0, 0, 0), 3
 _FILE_MODE, _PROGRAM_MODE = 0o100644, 0o100755
 
 
@@ -128,7 +129,8 @@ class _BundleCollector:
 
     def _check_spelling(self, path: str) -> None:
         """Refuse two paths that some file systems take for one."""
-        normalized = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
+        folded = unicodedata.normalize("NFKC", path).casefold()
+        normalized = unicodedata.normalize("NFKC", folded)  # again, because folding can leave another form
         known = self._spellings.setdefault(normalized, path)
         if known != path:
             raise InvalidBundle(f"{known!r} and {path!r} are the same on some file systems")

@@ -115,7 +115,7 @@ class TemplateService:
                 created_at=now,
                 updated_at=now,
             )
-            await self._db.read(lambda connection: _check_new(connection, template))
+            await self._db.read(lambda connection: _check_new(connection, template))  # before files are stored
 
             def insert(connection: Connection, stored: Template) -> None:
                 _check_new(connection, stored)

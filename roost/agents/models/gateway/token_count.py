@@ -32,7 +32,7 @@ class TokenCount:
     def completion_tokens(self) -> int:
         if self._usage:
             return as_count(self._usage.get("completion_tokens"))
-        return -(-self._chars // 4)
+        return -(-self._chars // 4)  # about four characters a token, rounded up
 
 
 class ForwardedTokenCount:

@@ -30,7 +30,7 @@ class UsagePeriod:
 def parse_period(first: date | None, last: date | None, today: date) -> UsagePeriod:
     """Return a period, by default the last 30 days, or those up to `last`. Raises InvalidUsagePeriod."""
     last = last or max(today, first or today)
-    first = first or last - timedelta(days=min(DEFAULT_DAYS - 1, (last - date.min).days))
+    first = first or last - timedelta(days=min(DEFAULT_DAYS - 1, (last - date.min).days))  # no date is before the min
     if not 0 <= (last - first).days < DAYS_LIMIT:
         raise InvalidUsagePeriod
     return UsagePeriod(first, last)

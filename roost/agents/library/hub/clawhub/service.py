@@ -98,7 +98,7 @@ class HubUploads:
         """Return the id for the upload of a file. Raises SkillUploadTooLarge beyond the size of one skill."""
 
         def insert(connection: Connection) -> str:
-            tenants.lock_tenant(connection, tenant_id)
+            tenants.lock_tenant(connection, tenant_id)  # parallel announcements must not pass the limit together
             store.delete_old_uploads(connection, clock.utc_now() - LIFETIME)
             count, stored = store.measure_uploads(connection, tenant_id)
             if count >= FILES_LIMIT or stored + size > BYTES_LIMIT:
