@@ -22,6 +22,10 @@ from roost.drivers.model.contract import (
     UpstreamUnavailable,
 )
 
+TRIAL_SECONDS = 15.0
+MODELS_LIMIT = 100
+_SHORT_ANSWER_TOKENS = 16
+
 
 class ModelKeyRefused(InvalidInput):
     message = "The model provider refuses this key"
@@ -31,11 +35,6 @@ class ModelKeyUntried(ServiceUnavailable):
     """The provider was not reached, or answered nonsense, so that the key may work or not."""
 
     message = "The key could not be tried"
-
-
-TRIAL_SECONDS = 15.0
-MODELS_LIMIT = 100
-_SHORT_ANSWER_TOKENS = 16
 
 
 class ModelKeyTrial:

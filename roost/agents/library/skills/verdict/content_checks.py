@@ -1,4 +1,4 @@
-"""Checks of whole files by their bytes: programs, archives, binary content, and the text of the others. Pure."""
+"""Checks that no pattern of one line expresses: of the bytes of files, of Unicode tricks and of encoded blocks. Pure."""
 
 import re
 import unicodedata
