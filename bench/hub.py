@@ -110,7 +110,6 @@ def _publish(connection: Connection) -> None:
             changelog="",
             wants=SkillWants(),
             verdict=Verdict(VerdictLevel.CLEAN, (), rules),
-            rules_version=rules,
             fingerprint=f"{number:064}",
             files=1,
             size=1000,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from roost.agents.models.gateway import providers
 from roost.agents.models.gateway.model import AgentProviders
 from roost.agents.models.keys.service import ModelKeyTrial
-from roost.agents.models.servers.access import ModelServerAccess
+from roost.agents.models.servers.service import ModelServerAccess
 from roost.agents.network.egress.agent_dialer import AgentDialer
 from roost.agents.network.egress.proxy import EgressProxy
 from roost.agents.setup.secrets.provider_keys import ProviderKeys

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from roost.agents.library.hub.bundled import read_catalogue
-from roost.agents.library.hub.clawhub.service import RegistryService
-from roost.agents.library.hub.maintenance import HubMaintenance
+from roost.agents.library.hub.clawhub.service import HubUploads, RegistryService
+from roost.agents.library.hub.maintenance import HubMaintenance, read_catalogue
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.registries import HubRegistries
 from roost.agents.library.hub.service import HubService
-from roost.agents.library.hub.uploads import HubUploads
 from roost.agents.library.instances.service import TemplateInstanceService
-from roost.agents.library.skills.checks import SkillChecks
+from roost.agents.library.skills.attachments import SkillRequirements
 from roost.agents.library.skills.delivery import SkillDelivery
-from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.library.templates.package import PackagedTemplates
 from roost.agents.library.templates.service import TemplateService
@@ -84,7 +81,6 @@ def build_library(
 
     return LibraryServices(
         skills=skills,
-        checks=SkillChecks(skills),
         delivery=SkillDelivery(db, skills),
         requirements=SkillRequirements(stored.secrets, runtimes, policy),
         instances=TemplateInstanceService(

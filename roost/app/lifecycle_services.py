@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roost.agents.library.instances.service import TemplateInstanceService
-from roost.agents.library.skills.attachments import AgentSkillService
-from roost.agents.library.skills.checks import SkillChecks
+from roost.agents.library.skills.attachments import AgentSkillService, SkillRequirements
 from roost.agents.library.skills.delivery import SkillDelivery
-from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.lifecycle.versions.service import Prepare, VersionService
 from roost.agents.lifecycle.workflows import model, start_steps
@@ -83,7 +81,6 @@ class NetworkServices(ServiceGroup):
 @dataclass(frozen=True)
 class LibraryServices(ServiceGroup):
     skills: SkillService
-    checks: SkillChecks
     delivery: SkillDelivery
     requirements: SkillRequirements
     instances: TemplateInstanceService

@@ -163,7 +163,7 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/network/routes/model.py",  # the prefix that an agent's own programs cannot have
             "roost/agents/lifecycle/workflows/model.py",  # the URL of the model gateway in an agent's configuration
             "roost/agents/chat/service.py",  # a client of the API of engines
-            "roost/agents/models/servers/model.py",  # the URL of a model server
+            "roost/agents/models/servers/service.py",  # the URL of a model server
             "roost/cli/*",  # a client of the API
             "roost/drivers/*",  # clients of other APIs
         ),
@@ -195,7 +195,7 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/models/gateway/api.py",  # a model's work races the client's leaving
             "roost/storage/content/car_receiver.py",  # the same
             "roost/storage/content/reader.py",  # large nodes are taken apart beside the loop
-            "roost/agents/models/gateway/agent_catalogs.py",  # connections of lost keys are closed later
+            "roost/agents/models/gateway/catalog.py",  # connections of lost keys are closed later
             "roost/cli/*",
         ),
         "what outlives a request is a row in operations (roost/work), never a bare task",

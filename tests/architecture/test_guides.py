@@ -38,16 +38,16 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
             "drivers.model.scripted:_MAX_SLOW_WORDS _SLOW_PAUSE_SECONDS",
             (2000, 0.05),
         ),
-        ("at most every 30 seconds", "agents.models.gateway.listing:_TTL_SECONDS", 30),
+        ("at most every 30 seconds", "agents.models.gateway.catalog:_TTL_SECONDS", 30),
         ("A request without `max_tokens` gets 8192", "drivers.model.anthropic.request:MAX_TOKENS", 8192),
         (
             "Listing waits at most 5 s for an agent's provider and then leaves it alone for 30 s",
-            "agents.models.gateway.agent_catalogs:_LIST_TIMEOUT_SECONDS _FAILURE_TTL_SECONDS",
+            "agents.models.gateway.catalog:_LIST_TIMEOUT_SECONDS _FAILURE_TTL_SECONDS",
             (5, 30),
         ),
         (
             "connections for 256 agents at a time, with 16 providers each",
-            "agents.models.gateway.agent_catalogs:MAX_AGENTS MAX_PROVIDERS",
+            "agents.models.gateway.catalog:MAX_AGENTS MAX_PROVIDERS",
             (256, 16),
         ),
         ("Engines see at most 1000 ids", "agents.models.gateway.model:MAX_OFFERED_MODELS", 1000),
@@ -63,7 +63,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
             "web.json_tokens:VALUES_LIMIT agents.models.gateway.model:BODY_TIMEOUT_SECONDS",
             (100_000, 60),
         ),
-        ("Counts are written once a second", "agents.models.gateway.usage_meter:_INTERVAL", 1),
+        ("Counts are written once a second", "agents.models.gateway.service:_FLUSH_SECONDS", 1),
         (
             "a period has at most 366 days, and the last 30 by default",
             "agents.models.usage.model:DAYS_LIMIT DEFAULT_DAYS",

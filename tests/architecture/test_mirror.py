@@ -21,9 +21,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/storage/gateways/swaps/api.py": "tests/contract/test_storage_legacy.py",
     "roost/storage/files/uploads/*.py": "tests/contract/test_storage_uploads.py",
     "roost/agents/lifecycle/workflows/*.py": "tests/contract/test_agents.py",  # workflows, tested over HTTP
-    "roost/agents/chat/service.py": "tests/contract/test_chat.py",
     "roost/agents/chat/conversations.py": "tests/contract/test_conversations.py",
-    "roost/agents/chat/schemas.py": "tests/contract/test_conversations.py",
     "roost/agents/chat/api.py": "tests/contract/test_conversations.py",
     "roost/drivers/engine/abilities/chat.py": "tests/conformance/test_engine_chat.py",
     "roost/drivers/engine/fake/abilities.py": "tests/conformance/test_*.py",  # its contracts' suites

@@ -114,7 +114,7 @@ MARKS = r"""
 SPACED = (" ", "\t", "\n", "\r\n", "\xe9", "a=1; ", "- ", "&a ", "\0", "\u0300\u0316", "\U0001f3f4", "---\n", "a: ")
 UNITS = (*MARKS.split(), *SPACED)
 SHORT = {
-    "roost.agents.library.skills.verdict.text_checks.fold_lookalikes": "chunks of 2,000 characters",
+    "roost.agents.library.skills.verdict.content_checks.fold_lookalikes": "chunks of 2,000 characters",
     "roost.storage.content.unixfs.cid.decode_base58": "CIDs of at most 512 characters",
 }
 """Functions that take quadratic time, and the short texts that their callers cut or check."""

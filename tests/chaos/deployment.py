@@ -17,7 +17,7 @@ import httpx2 as httpx
 import sqlalchemy as sa
 from websockets.sync.client import ClientConnection, connect
 
-from roost.agents.library.hub.bundled import read_catalogue
+from roost.agents.library.hub.maintenance import read_catalogue
 from roost.agents.library.templates.model import Submission, TemplateSource
 from roost.agents.library.templates.service import TemplateService
 from roost.drivers.git.local_folder import LocalRepository

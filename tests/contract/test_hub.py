@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from roost.agents.library import hub as hub_package
-from roost.agents.library.hub.bundled import read_catalogue
+from roost.agents.library.hub.maintenance import read_catalogue
 from tests.support.server import RunningServer, running
 
 SETTINGS = {"ROOST_CATALOGUE": "true"}

@@ -99,7 +99,7 @@ def _fill(connection: Connection) -> None:
     heavy = HubReference("heavy")
     skill = hub_store.find_skills(connection, [heavy])[heavy]
     (version,) = hub_store.list_versions(connection, skill.id)
-    full = Verdict(VerdictLevel.REVIEW, [finding] * 200, version.rules_version)
+    full = Verdict(VerdictLevel.REVIEW, [finding] * 200, version.verdict.rules_version)
     hub_store.set_verdict(connection, version.id, full)
     version = replace(version, verdict=full, body="text " * 20_000, changelog="x" * 1_000)
     for number in range(1, MANY):

@@ -9,7 +9,6 @@ import httpx2 as httpx
 import pytest
 
 from roost.agents.library.skills import store as skill_store
-from roost.agents.library.skills.checks import SkillChecks
 from roost.agents.library.skills.verdict import Verdict, VerdictLevel
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import ContentNetwork, ContentScope
@@ -269,6 +268,6 @@ async def test_verdicts_are_stored_and_follow_the_rules(api: httpx.AsyncClient, 
     old = Verdict(VerdictLevel.CLEAN, (), "other rules")
     await server.roost.core.db.write(lambda connection: skill_store.set_verdict(connection, version.id, old))
     assert (await api.get("/v0/skills")).json()["skills"][0]["verdict"]["level"] == "clean"
-    assert await SkillChecks(library).check_outdated() == 1
+    assert await library.checker.check_outdated() == 1
     assert (await api.get("/v0/skills")).json()["skills"] == [skill]
-    assert await SkillChecks(library).check_outdated() == 0
+    assert await library.checker.check_outdated() == 0

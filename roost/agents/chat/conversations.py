@@ -52,7 +52,7 @@ _CUT_OFF = "The answer was cut off: the server or the agent was restarted while 
 class Conversation:
     """A conversation with its latest messages; without the answer that is being written."""
 
-    id: str | None
+    conversation_id: str | None
     messages: Sequence[StoredMessage]
     is_answering: bool
 
@@ -88,15 +88,15 @@ class ConversationService:
             conversation_id = newest.id
         _check_id(conversation_id)
         chat, context = await self._ability(agent_id)
-        answer = self._running(agent_id, conversation_id)
+        key = agent_id, conversation_id
+        answer = self._answers.get(key) if key in self._tasks else None
         messages = await chat.history(context, conversation_id, limit)
         if answer is None:
             since = await self._answering_since(agent_id, conversation_id)
             return Conversation(conversation_id, messages, since is not None and not _is_answered(messages, since))
         if answer.end is not None:  # it ended while the history was read, which can lack it
-            return Conversation(
-                conversation_id, await chat.history(context, conversation_id, limit), is_answering=False
-            )
+            messages = await chat.history(context, conversation_id, limit)
+            return Conversation(conversation_id, messages, is_answering=False)
         before = [one for one in messages if one.sent_at is None or one.sent_at < answer.started_at]
         question = StoredMessage("question", MessageRole.USER, answer.question, sent_at=answer.started_at)
         return Conversation(conversation_id, [*before, question], is_answering=True)
@@ -180,10 +180,6 @@ class ConversationService:
             await backoff.pause()
         await self._db.write(lambda connection: store.end_answer(connection, agent_id, conversation_id))
         yield end
-
-    def _running(self, agent_id: str, conversation_id: str) -> LiveAnswer | None:
-        key = agent_id, conversation_id
-        return self._answers.get(key) if key in self._tasks else None
 
     async def _ability(self, agent_id: str) -> tuple[ChatAbility, AgentContext]:
         engine, context = await self._runtimes.get_context(agent_id)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -93,7 +94,10 @@ class LiveAnswer:
                 return
             else:
                 until_notice = SILENCE_SECONDS - self._silent_seconds() % SILENCE_SECONDS
-                if not await _is_set_within(changed, until_notice) and not self._runs_tool():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(until_notice):
+                        await changed.wait()
+                if not changed.is_set() and not self._runs_tool():
                     yield AnswerSilence(round(self._silent_seconds()))
 
     def _runs_tool(self) -> bool:
@@ -106,12 +110,3 @@ class LiveAnswer:
         self._changed_at = clock.monotonic_seconds()
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True

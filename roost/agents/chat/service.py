@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from roost.agents.chat.errors import AgentUnreachable, AnswerFailed, TooManyChats
-from roost.agents.chat.model import ConversationMessage
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core.log import redact_credentials
 from roost.core.problem import Problem
@@ -40,20 +39,17 @@ class ChatService:
         self._times = times or ChatTimes()
         self._open: Counter[str] = Counter()
 
-    async def start_answer(self, agent_id: str, messages: Sequence[ConversationMessage]) -> AsyncGenerator[bytes, None]:
+    async def start_answer(self, agent_id: str, messages: Sequence[Mapping[str, str]]) -> AsyncGenerator[bytes, None]:
         """Return the answer as server-sent events: chunks of a chat completion, the last of them possibly an error.
 
+        `messages` have `role` and `content`, the oldest first.
         Raises AgentNotFound, AgentOnOtherHost, ContainerNotRunning, AgentUnreachable, AnswerFailed, TooManyChats.
         """
         if self._open[agent_id] >= MAX_CHATS:
             raise TooManyChats(retry_after=10)
         credential = await self._runtimes.get_credential(agent_id)
         self._runtimes.record_use(agent_id)
-        chat = {
-            "model": await self._find_model(agent_id, credential),
-            "messages": [{"role": message.role.value, "content": message.text} for message in messages],
-            "stream": True,
-        }
+        chat = {"model": await self._find_model(agent_id, credential), "messages": messages, "stream": True}
         return self._stream(agent_id, credential, chat)
 
     def count_answers(self, agent_id: str) -> int:

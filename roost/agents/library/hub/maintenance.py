@@ -1,14 +1,18 @@
 """The skills that come with Roost, published for the operator's own tenant, and the upkeep of the hub."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
 
 from roost.agents.library.hub import store
-from roost.agents.library.hub.model import HubVersion, Publication
+from roost.agents.library.hub.clawhub.service import HubUploads
+from roost.agents.library.hub.model import HubListing, HubVersion, Publication, fingerprint_of
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService
-from roost.agents.library.hub.uploads import HubUploads
-from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.bundle import Bundle, read_files
+from roost.agents.library.skills.model import BUNDLED_OWNER
 from roost.agents.library.skills.service import SkillService
 from roost.agents.library.skills.verdict.rules import rules_version
 from roost.core import log
@@ -93,5 +97,36 @@ class HubMaintenance:
 
     async def _check_again(self, version: HubVersion) -> None:
         """Check a version by the present rules, and store the verdict. Raises as `HubService.read_bundle`."""
-        verdict = await self._skills.check(version.tenant_id, await self._hub.read_bundle(version))
+        verdict = await self._skills.checker.check(version.tenant_id, await self._hub.read_bundle(version))
         await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
+
+
+def is_bundled(found: HubListing) -> bool:
+    """Return whether the files of a version come with this release of Roost.
+
+    The owner alone does not tell: earlier releases published the operator's own skills under it.
+    """
+    return found.skill.owner == BUNDLED_OWNER and found.version.fingerprint in _list_fingerprints()
+
+
+def read_catalogue() -> Sequence[Bundle]:
+    """Read the skills of the package."""
+    folder = resources.files("roost.agents.library.hub") / "catalogue"
+    return [read_files(_walk_files(one, "")) for one in _list_sorted(folder) if one.is_dir()]
+
+
+def _walk_files(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    for one in _list_sorted(folder):
+        if one.is_file():
+            yield path + one.name, one.read_bytes()
+        elif one.name != "__pycache__":
+            yield from _walk_files(one, f"{path}{one.name}/")
+
+
+def _list_sorted(folder: Traversable) -> Sequence[Traversable]:
+    return sorted(folder.iterdir(), key=lambda one: one.name) if folder.is_dir() else []
+
+
+@cache
+def _list_fingerprints() -> frozenset[str]:
+    return frozenset(map(fingerprint_of, read_catalogue()))

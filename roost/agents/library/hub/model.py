@@ -93,7 +93,6 @@ class HubVersion:
     changelog: str
     wants: SkillWants
     verdict: Verdict
-    rules_version: str
     fingerprint: str
     files: int
     size: int
@@ -108,12 +107,6 @@ class HubListing:
 
     skill: HubSkill
     version: HubVersion
-
-
-@dataclass(frozen=True)
-class HubPage:
-    listings: Sequence[HubListing]
-    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)

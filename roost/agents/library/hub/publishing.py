@@ -14,14 +14,13 @@ from roost.agents.library.hub.model import HubListing, HubOwner, HubSkill, HubVe
 from roost.agents.library.skills.bundle import SKILL_FILE, Bundle
 from roost.agents.library.skills.model import (
     BUNDLED_OWNER,
-    VersionKey,
     check_acknowledged,
     check_version,
     complete_version,
     content_scope,
     find_version,
     next_version,
-    version_key,
+    release_key,
 )
 from roost.agents.library.skills.service import SkillService
 from roost.agents.library.skills.skill_file import SkillFile, parse_bundle
@@ -40,14 +39,6 @@ from roost.storage.files.service import StorageQuota
 
 _REMEDY = "Publish it with a reason, which installers see: roost skills publish --acknowledge REASON"
 _log = log.get_logger("hub")
-
-
-@dataclass(frozen=True)
-class PublishedVersion:
-    """Result of a publication; `is_new` is False for content that was published before."""
-
-    listing: HubListing
-    is_new: bool
 
 
 @dataclass(frozen=True)
@@ -71,9 +62,11 @@ class HubPublisher:
     async def get_owner(self, tenant_id: str) -> HubOwner:
         """Return the name under which a tenant publishes, claimed at the first call."""
         found = await self._db.read(lambda connection: store.find_owner(connection, tenant_id))
-        return found or await self._db.write(lambda connection: _claim_owner(connection, _lock(connection, tenant_id)))
+        return found or await self._db.write(
+            lambda connection: _claim_owner(connection, tenants.lock_tenant(connection, tenant_id))
+        )
 
-    async def publish(self, tenant_id: str, reference: str, publication: Publication) -> PublishedVersion:
+    async def publish(self, tenant_id: str, reference: str, publication: Publication) -> HubListing:
         """Publish a version of the library: the newest, or that of a number or a CID.
 
         Raises SkillNotFound, SkillVersionNotFound and the errors of `publish_bundle`.
@@ -87,29 +80,28 @@ class HubPublisher:
 
     async def publish_bundle(
         self, tenant_id: str, bundle: Bundle, publication: Publication, stored: Verdict | None = None
-    ) -> PublishedVersion:
+    ) -> HubListing:
         """Publish files as a version of the skill that their `SKILL.md` names; `stored` is a verdict about them.
 
         Raises InvalidSkill, DangerousSkill, SkillVersionConflict, HubVersionConflict, HubLimitReached,
         FeaturingRefused, StorageQuotaExceeded.
         """
         file = parse_bundle(bundle)
-        verdict = await self._skills.check(tenant_id, bundle, stored)
+        verdict = await self._skills.checker.check(tenant_id, bundle, stored)
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
             root = await write_bundle(receiver, bundle)
             submission = _Submission(file, verdict, bundle, str(root.cid), receiver.pack_id)
             try:
-                published = await receiver.commit(
+                published, is_new = await receiver.commit(
                     lambda connection: self._add(connection, tenant_id, submission, publication)
                 )
             except Problem:
                 await self._content.discard(submission.pack_id)
                 raise
-        if not published.is_new:
+        if is_new:
+            _log.debug("hub_skill.published", slug=published.skill.slug, version=published.version.version)
+        else:
             await self._content.discard(submission.pack_id)
-        listing = published.listing
-        if published.is_new:
-            _log.debug("hub_skill.published", slug=listing.skill.slug, version=listing.version.version)
         return published
 
     async def publish_missing(self, tenant_id: str, bundle: Bundle, publication: Publication) -> None:
@@ -137,8 +129,9 @@ class HubPublisher:
 
     def _add(
         self, connection: Connection, tenant_id: str, submission: _Submission, publication: Publication
-    ) -> PublishedVersion:
-        tenant = _lock(connection, tenant_id)
+    ) -> tuple[HubListing, bool]:
+        """Return the published version, and whether it is new: content can have been published before."""
+        tenant = tenants.lock_tenant(connection, tenant_id)
         if publication.featured is not None and tenant.name != DEFAULT_TENANT:
             raise FeaturingRefused
         owner = HubOwner(BUNDLED_OWNER, tenant_id) if publication.is_bundled else _claim_owner(connection, tenant)
@@ -153,11 +146,11 @@ class HubPublisher:
                 present = replace(present, acknowledgement=reason)
             changed = _describe(skill, present if present.id == skill.latest_id else None, publication)
             store.update_skill(connection, changed)
-            return PublishedVersion(HubListing(changed, present), is_new=False)
+            return HubListing(changed, present), False
         if skill is None and store.count_skills(connection, tenant_id) >= model.PUBLISHED_LIMIT:
             raise HubLimitReached(f"A tenant can publish at most {model.PUBLISHED_LIMIT} skills")
         version = _new_version(tenant_id, skill.id if skill else ids.new_id(), versions, submission, publication)
-        newest = max((version, *versions), key=lambda one: _release_key(one.version))
+        newest = max((version, *versions), key=lambda one: release_key(one.version))
         if skill is None:
             skill = _describe(_new_skill(owner, submission.file.name, version), version, publication)
             store.insert_skill(connection, skill)
@@ -168,11 +161,7 @@ class HubPublisher:
         scope = content_scope(tenant_id)
         hold_pack(connection, PackReference(submission.pack_id, model.holder_of(version.id), tenant_id, scope.network))
         self._quota.check(connection, tenant)
-        return PublishedVersion(HubListing(skill, version), is_new=True)
-
-
-def _lock(connection: Connection, tenant_id: str) -> Tenant:
-    return tenants.lock_tenant(connection, tenant_id)
+        return HubListing(skill, version), True
 
 
 def _claim_owner(connection: Connection, tenant: Tenant) -> HubOwner:
@@ -249,7 +238,6 @@ def _new_version(
         changelog=sanitize_lines(publication.changelog),
         wants=submission.file.wants,
         verdict=submission.verdict,
-        rules_version=submission.verdict.rules_version,
         fingerprint=model.fingerprint_of(submission.bundle),
         files=len(files),
         size=sum(len(file.content) for file in files.values()),
@@ -265,8 +253,3 @@ def _acknowledge(submission: _Submission, publication: Publication, stored: str 
     reason = sanitize_lines(publication.acknowledgement or "").strip() or stored
     check_acknowledged(submission.file.name, submission.verdict, acknowledged=bool(reason), remedy=_REMEDY)
     return reason
-
-
-def _release_key(version: str) -> tuple[bool, VersionKey]:
-    key = version_key(version)
-    return key[3], key

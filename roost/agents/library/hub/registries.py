@@ -95,7 +95,7 @@ class HubRegistries:
             parse_bundle(bundle),
             skill_body(bundle.files[SKILL_FILE].content),
             bundle,
-            await self._skills.check(tenant_id, bundle),
+            await self._skills.checker.check(tenant_id, bundle),
         )
 
     async def install(

@@ -1,13 +1,13 @@
 """Browse the hub and install from it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from roost.agents.library.hub import model, store
 from roost.agents.library.hub.errors import HubSkillNotFound, HubVersionNotFound, LibrarySkillConflict
-from roost.agents.library.hub.model import HubCursor, HubFilter, HubListing, HubPage, HubReference, HubSkill, HubVersion
+from roost.agents.library.hub.model import HubCursor, HubFilter, HubListing, HubReference, HubSkill, HubVersion
 from roost.agents.library.skills.bundle import Bundle
 from roost.agents.library.skills.errors import SkillNotFound
 from roost.agents.library.skills.model import (
@@ -32,29 +32,22 @@ WantedVersion = tuple[HubReference, str | None]
 _log = log.get_logger("hub")
 
 
-@dataclass(frozen=True)
-class HubDetail:
-    """A published skill with one of its versions, and all versions, last published first."""
-
-    skill: HubSkill
-    version: HubVersion
-    versions: Sequence[HubVersion]
-
-
 class HubService:
     def __init__(self, db: Database, content: ContentService, skills: SkillService) -> None:
         self._db = db
         self._content = content
         self._skills = skills
 
-    async def search(self, chosen: HubFilter, cursor: str | None, limit: int) -> HubPage:
-        """List a page of skills in the order of the filter. Raises InvalidHubCursor."""
+    async def search(
+        self, chosen: HubFilter, cursor: str | None, limit: int
+    ) -> tuple[Sequence[HubListing], str | None]:
+        """List a page of skills in the order of the filter, with the next cursor. Raises InvalidHubCursor."""
         after = HubCursor.parse(cursor, chosen.sort) if cursor else None
         # Words are searched in all skills: strangers take turns, and the event loop does not wait for them.
         found = await self._db.read_long(lambda connection: store.search_skills(connection, chosen, after, limit + 1))
         if len(found) <= limit:
-            return HubPage(found)
-        return HubPage(found[:limit], HubCursor.after(found[limit - 1].skill, chosen.sort).token())
+            return found, None
+        return found[:limit], HubCursor.after(found[limit - 1].skill, chosen.sort).token()
 
     async def rank(self, query: str, limit: int) -> Sequence[HubListing]:
         """List the skills that fit a query best. Raises InvalidHubRequest."""
@@ -77,14 +70,16 @@ class HubService:
         """
         return await self._db.read(lambda connection: _find_one(connection, reference, version))
 
-    async def get_detail(self, reference: HubReference, version: str | None = None) -> HubDetail:
-        """Return what `get` returns with the body and all versions. Raises HubSkillNotFound, HubVersionNotFound."""
+    async def get_detail(
+        self, reference: HubReference, version: str | None = None
+    ) -> tuple[HubListing, Sequence[HubVersion]]:
+        """Return what `get` returns with the body, and all versions, last published first. Raises as `get`."""
 
-        def read(connection: Connection) -> HubDetail:
+        def read(connection: Connection) -> tuple[HubListing, Sequence[HubVersion]]:
             found = _find_one(connection, reference, version)
             body = store.get_body(connection, found.version.id)
             versions = store.list_versions(connection, found.skill.id)
-            return HubDetail(found.skill, replace(found.version, body=body), versions)
+            return replace(found, version=replace(found.version, body=body)), versions
 
         return await self._db.read_long(read)
 
@@ -112,7 +107,7 @@ class HubService:
             found.skill.name,
             found.version.cid,
             acknowledged=acknowledged,
-            verdict=await self._skills.check(tenant_id, bundle, found.version.verdict),
+            verdict=await self._skills.checker.check(tenant_id, bundle, found.version.verdict),
         )
         await self._add_install(found.skill.id, tenant_id)
         _log.info("hub_skill.installed", slug=found.skill.slug, version=found.version.version)
@@ -152,8 +147,7 @@ class HubService:
         for one in await self._skills.list(tenant_id):
             if one.skill.name == name and one.skill.slug != new.slug:
                 raise LibrarySkillConflict(f"{LibrarySkillConflict.message}: {name}, {one.skill.id}")
-        registered = await self._skills.register(tenant_id, bundle, new, stored=verdict)
-        return LibrarySkill(registered.skill, registered.version)
+        return await self._skills.register(tenant_id, bundle, new, stored=verdict)
 
     async def count_install(self, tenant_id: str, reference: HubReference) -> None:
         """Count an installation by another client. Raises HubSkillNotFound."""

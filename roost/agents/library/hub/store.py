@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -105,6 +106,7 @@ hub_uploads = sa.Table(
 _WITHOUT_BODY = tuple(column for column in hub_versions.c if column is not hub_versions.c.body)
 _WANTS: TypeAdapter[SkillWants] = TypeAdapter(SkillWants)
 _VERDICT: TypeAdapter[Verdict] = TypeAdapter(Verdict)
+_skill = partial(read_record, HubSkill)
 _SORT_COLUMNS: Mapping[HubSort, sa.Column[Any]] = {
     HubSort.POPULAR: hub_skills.c.install_count,
     HubSort.NEWEST: hub_skills.c.created_at,
@@ -215,9 +217,7 @@ def list_categories(connection: Connection) -> Sequence[str]:
 
 
 def insert_version(connection: Connection, version: HubVersion) -> None:
-    values = record_values(
-        hub_versions, version, wants=asdict(version.wants), verdict=_VERDICT.dump_python(version.verdict, mode="json")
-    )
+    values = record_values(hub_versions, version, wants=asdict(version.wants), **_verdict_values(version.verdict))
     connection.execute(hub_versions.insert().values(values))
 
 
@@ -271,8 +271,7 @@ def list_outdated(connection: Connection, rules_version: str, after: str, limit:
 
 def set_verdict(connection: Connection, version_id: str, verdict: Verdict) -> None:
     changed = hub_versions.update().where(hub_versions.c.id == version_id)
-    values = {"verdict": _VERDICT.dump_python(verdict, mode="json"), "rules_version": verdict.rules_version}
-    connection.execute(changed.values(values))
+    connection.execute(changed.values(_verdict_values(verdict)))
 
 
 def set_acknowledgement(connection: Connection, version_id: str, reason: str) -> None:
@@ -343,8 +342,8 @@ def _skill_values(skill: HubSkill) -> dict[str, Any]:
     return record_values(hub_skills, skill, tags=list(skill.tags), search=search_text(skill))
 
 
-def _skill(row: Any) -> HubSkill:
-    return read_record(HubSkill, row)
+def _verdict_values(verdict: Verdict) -> dict[str, Any]:
+    return {"verdict": _VERDICT.dump_python(verdict, mode="json"), "rules_version": verdict.rules_version}
 
 
 def _version(row: Any) -> HubVersion:

@@ -88,7 +88,7 @@ def list_missing(manifest: TemplateManifest, inputs: AgentInputs) -> Sequence[Mi
     return [
         *_missing_secrets(manifest, inputs),
         *_missing_channels(manifest, inputs),
-        *(_missing_skill(skill) for skill in manifest.skills if not _has_skill(inputs.skills, skill_reference(skill))),
+        *_missing_skills(manifest, inputs),
         *_missing_model(manifest, inputs),
     ]
 
@@ -135,7 +135,8 @@ def describe_attempt(secrets: Iterable[Secret], channels: Iterable[str]) -> str:
 
 def _missing_secrets(manifest: TemplateManifest, inputs: AgentInputs) -> Iterator[MissingItem]:
     """Yield secrets that are not attached; tokens of a configured channel are not needed any more."""
-    configured = _tokens_of(channel for name, channel in manifest.channels.items() if name in inputs.channels)
+    channels = [channel for name, channel in manifest.channels.items() if name in inputs.channels]
+    configured = frozenset[str]().union(*map(channel_secrets, channels))
     for secret in manifest.secrets:
         if secret.name not in inputs.secrets and secret.name not in configured:
             yield MissingItem(
@@ -177,13 +178,11 @@ def _has_skill(skills: Collection[str], reference: str) -> bool:
     return any(one in cids or slug in {one.removeprefix("@"), one.rpartition("/")[2]} for one in skills)
 
 
-def _missing_skill(skill: TemplateSkill) -> MissingItem:
-    return MissingItem(
-        MissingKind.SKILL,
-        skill.name or skill_reference(skill),
-        required=False,
-        reason="Install it from the hub, or add it to your library, and attach it",
-    )
+def _missing_skills(manifest: TemplateManifest, inputs: AgentInputs) -> Iterator[MissingItem]:
+    reason = "Install it from the hub, or add it to your library, and attach it"
+    for skill in manifest.skills:
+        if not _has_skill(inputs.skills, skill_reference(skill)):
+            yield MissingItem(MissingKind.SKILL, skill.name or skill_reference(skill), False, reason)
 
 
 def _missing_model(manifest: TemplateManifest, inputs: AgentInputs) -> Iterator[MissingItem]:
@@ -193,7 +192,3 @@ def _missing_model(manifest: TemplateManifest, inputs: AgentInputs) -> Iterator[
 
 def skill_reference(skill: TemplateSkill) -> str:
     return skill.cid or skill.clawhub_slug or ""
-
-
-def _tokens_of(channels: Iterable[TemplateChannel]) -> frozenset[str]:
-    return frozenset[str]().union(*(channel_secrets(channel) for channel in channels))

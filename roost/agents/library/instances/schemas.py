@@ -20,15 +20,8 @@ class AgentTemplateRecord(ApiSchema):
 
     @classmethod
     def from_instance(cls, instance: TemplateInstance, latest: int | None) -> Self:
-        return cls(
-            template_id=instance.template_id,
-            slug=instance.slug,
-            name=instance.name,
-            version=instance.version,
-            git_commit_sha=instance.commit_sha,
-            latest_version=latest,
-            update_available=latest is not None and latest > instance.version,
-        )
+        is_old = latest is not None and latest > instance.version
+        return cls(**vars(instance), git_commit_sha=instance.commit_sha, latest_version=latest, update_available=is_old)
 
 
 class MissingItemRecord(ApiSchema):

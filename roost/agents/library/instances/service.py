@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from roost.agents.library.instances import model, store
-from roost.agents.library.instances.model import AgentInputs, InstanceDetail, MissingItem, TemplateInstance
+from roost.agents.library.instances.model import AgentInputs, InstanceDetail, TemplateInstance
 from roost.agents.library.templates.manifest import TemplateChannel, TemplateManifest, TemplateTask
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
@@ -67,12 +67,9 @@ class TemplateInstanceService:
         if (instance := await self.find(agent.id)) is None:
             return None
         latest = await self._find_latest(agent.tenant_id, instance.template_id)
-        return InstanceDetail(instance, latest, await self._list_missing(instance, skills))
-
-    async def _list_missing(self, instance: TemplateInstance, skills: Collection[str]) -> Sequence[MissingItem]:
-        inputs, _ = await self._get_inputs(instance.agent_id)
-        models = await self._list_models(instance.agent_id)
-        return model.list_missing(instance.parse_manifest(), replace(inputs, skills=skills, models=models))
+        inputs, _ = await self._get_inputs(agent.id)
+        inputs = replace(inputs, skills=skills, models=await self._list_models(agent.id))
+        return InstanceDetail(instance, latest, model.list_missing(instance.parse_manifest(), inputs))
 
     async def prepare(self, agent: Agent) -> str | None:
         """Prepare an agent for its first start, and return why it cannot start yet.

@@ -9,11 +9,10 @@ from pydantic import ValidationError
 
 from roost.agents.library.skills import schemas
 from roost.agents.library.skills.attachments import AgentSkillService
-from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, read_zip
+from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, BundleUpload, read_zip
 from roost.agents.library.skills.errors import AcknowledgementRefused
 from roost.agents.library.skills.model import NewSkill, RegisteredSkill
 from roost.agents.library.skills.service import SkillService
-from roost.agents.library.skills.upload import BundleUpload
 from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import PayloadTooLarge
 from roost.identity.authenticator import AgentCaller, AgentId, ReaderCaller, ServiceCaller, TenantCaller
@@ -51,7 +50,8 @@ async def _receive_source(request: Request) -> _SkillSource:
         if media_type == "multipart/form-data":
             upload = BundleUpload()
             fields = await receive_form(request.stream(), content_type, upload, FILES_LIMIT)
-            new = schemas.parse_form_fields(fields).to_new_skill()
+            given = {name: text for name, text in fields.items() if text}  # forms send fields that are left empty, too
+            new = schemas.RegisterSkillFields.model_validate(given).to_new_skill()
             return _SkillSource(new, await run_in_daemon_thread(upload.finish))
         body = await request.body()
         if media_type == "application/zip":
@@ -78,7 +78,9 @@ Source = Annotated[_SkillSource, Depends(_receive_source)]
 @router.get("/skills")
 async def list_skills(caller: TenantCaller, library: Library) -> schemas.SkillList:
     """List the skills of the library with their newest versions."""
-    return schemas.SkillList.from_skills(await library.list(caller.tenant_id), caller.tenant_id)
+    found = await library.list(caller.tenant_id)
+    records = [schemas.SkillRecord.from_version(one.skill, one.version) for one in found]
+    return schemas.SkillList(skills=records, current_user_id=caller.tenant_id)
 
 
 @router.post(
@@ -96,13 +98,15 @@ async def register_skill(
     """
     registered = await source.register(library, caller.tenant_id)
     response.status_code = 201 if registered.is_new else 200
-    return schemas.SkillResponse.from_registered(registered)
+    return schemas.SkillResponse(skill=schemas.SkillRecord.from_version(registered.skill, registered.version))
 
 
 @router.get("/skills/{skillId}/versions")
 async def list_skill_versions(caller: TenantCaller, skill_id: SkillId, library: Library) -> schemas.SkillVersionList:
     """List the versions of a skill, newest first."""
-    return schemas.SkillVersionList.from_versions(*await library.list_versions(caller.tenant_id, skill_id))
+    skill, versions = await library.list_versions(caller.tenant_id, skill_id)
+    records = [schemas.SkillRecord.from_version(skill, version) for version in versions]
+    return schemas.SkillVersionList(skill_id=skill.id, name=skill.name, versions=records)
 
 
 @router.post(
@@ -117,7 +121,7 @@ async def publish_skill_version(
     """Publish a version of a skill; without a number in the request or in `SKILL.md`, it is the next patch."""
     registered = await source.register(library, caller.tenant_id, skill_id)
     response.status_code = 201 if registered.is_new else 200
-    return schemas.SkillResponse.from_registered(registered)
+    return schemas.SkillResponse(skill=schemas.SkillRecord.from_version(registered.skill, registered.version))
 
 
 @router.delete("/skills/{skillCid}", responses={409: {}})
@@ -130,7 +134,8 @@ async def delete_skill(caller: ServiceCaller, skill_cid: SkillCid, library: Libr
 @router.get("/agents/{agentId}/skills")
 async def list_agent_skills(_: ReaderCaller, agent_id: AgentId, skills: AgentSkills) -> schemas.AgentSkillList:
     """List the agent's skills, what each of them lacks, and whether the engine has loaded it."""
-    return schemas.AgentSkillList.from_details(agent_id, await skills.describe(agent_id))
+    details = await skills.describe(agent_id)
+    return schemas.AgentSkillList(skills=[schemas.AgentSkillRecord.from_detail(agent_id, one) for one in details])
 
 
 @router.post("/agents/{agentId}/skills", responses={409: {}})
@@ -139,8 +144,9 @@ async def attach_skills(
 ) -> schemas.AttachSkillsResponse:
     """Attach skills by CID, id or slug; a running agent has them at once, a stopped one at its next start."""
     acknowledged = _acknowledges(caller, acknowledged=body.acknowledge)
-    found = await skills.attach(caller.tenant_id, agent_id, body.skill_cids, acknowledged=acknowledged)
-    return schemas.AttachSkillsResponse.from_attached(agent_id, *found)
+    count, details = await skills.attach(caller.tenant_id, agent_id, body.skill_cids, acknowledged=acknowledged)
+    records = [schemas.AgentSkillRecord.from_detail(agent_id, one) for one in details]
+    return schemas.AttachSkillsResponse(attached=count, skills=records)
 
 
 @router.delete("/agents/{agentId}/skills/{skillId}")
@@ -155,7 +161,8 @@ async def detach_skill(
 @router.get("/agents/{agentId}/skills/updates")
 async def list_skill_updates(_: ReaderCaller, agent_id: AgentId, skills: AgentSkills) -> schemas.SkillUpdateList:
     """List the agent's skills that have a newer version in the library."""
-    return schemas.SkillUpdateList.from_updates(await skills.list_updates(agent_id))
+    updates = [schemas.SkillUpdateRecord.from_update(*one) for one in await skills.list_updates(agent_id)]
+    return schemas.SkillUpdateList(updates=updates)
 
 
 @router.post("/agents/{agentId}/skills/{skillId}/update", responses={409: {}})
@@ -169,5 +176,7 @@ async def update_skill(
     """Replace the attached version by the newest, or by a given newer one. 409 for an older one."""
     request = body or schemas.UpdateSkillRequest()
     acknowledged = _acknowledges(caller, acknowledged=request.acknowledge)
-    found = await skills.update(agent_id, skill_id, request.requested_version, acknowledged=acknowledged)
-    return schemas.UpdateSkillResponse.from_update(agent_id, *found)
+    wanted = request.skill_cid or request.version
+    before, after = await skills.update(agent_id, skill_id, wanted, acknowledged=acknowledged)
+    record = schemas.AttachedSkillRecord.from_attached(agent_id, after)
+    return schemas.UpdateSkillResponse(previous_version=before.version.version, skill=record)

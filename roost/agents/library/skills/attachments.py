@@ -6,7 +6,7 @@ its next start does otherwise, so that a crash leaves nothing half done.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,16 +15,23 @@ from sqlalchemy import Connection
 from roost.agents.library.skills import model, store
 from roost.agents.library.skills.delivery import SkillDelivery
 from roost.agents.library.skills.errors import ConflictingSkills, SkillNotFound, SkillVersionConflict, TooManySkills
-from roost.agents.library.skills.model import AttachedSkill, AttachedSkillDetail, LibrarySkill, SkillUpdate
-from roost.agents.library.skills.requirements import SkillRequirements
+from roost.agents.library.skills.model import (
+    AttachedSkill,
+    AttachedSkillDetail,
+    LibrarySkill,
+    MissingRequirements,
+    SkillVersion,
+)
 from roost.agents.library.skills.service import find_skill, record_skill_change
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import enqueue_once
+from roost.agents.setup.secrets.service import SecretService
 from roost.core import clock, log
 from roost.core.problem import Problem
 from roost.identity import tenants
+from roost.net.policy import EgressPolicy
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, OperationWorker
@@ -33,9 +40,45 @@ OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
 """Opens the workspace of an agent that runs, and keeps pushes out of it."""
 _RETRIES = 10
 _WAIT_SECONDS = 30.0
-_LIST_SECONDS = 5.0
+_LIST_SECONDS, _FIND_SECONDS = 5.0, 5.0
+_FIND_MISSING = 'for one; do command -v -- "$one" >/dev/null || printf "%s\\n" "$one"; done'
 _UP = frozenset({AgentState.RUNNING, AgentState.STARTING})
 _log = log.get_logger("skills")
+
+
+class SkillRequirements:
+    """Finds what skills want and their agent lacks: secrets, programs of its container, hosts that it may reach."""
+
+    def __init__(self, secrets: SecretService, runtimes: AgentRuntimes, egress: EgressPolicy) -> None:
+        self._secrets = secrets
+        self._runtimes = runtimes
+        self._egress = egress
+
+    async def find_missing(self, agent_id: str, skills: Sequence[AttachedSkill]) -> Sequence[MissingRequirements]:
+        """Return what each skill lacks, in their order. Raises AgentNotFound."""
+        present = {one.secret.name for one in await self._secrets.list_attached(agent_id)}
+        wanted = {program for one in skills for program in one.version.wants.programs}
+        absent = await self._find_absent_programs(agent_id, sorted(wanted))
+        return [self._missing_of(one, present, absent) for one in skills]
+
+    def _missing_of(self, skill: AttachedSkill, present: set[str], absent: set[str] | None) -> MissingRequirements:
+        wants = skill.version.wants
+        return MissingRequirements(
+            secrets=[secret.name for secret in wants.secrets if secret.required and secret.name not in present],
+            programs=None if absent is None else [program for program in wants.programs if program in absent],
+            hosts=[host for host in wants.hosts if not self._egress.admits_host(host.removeprefix("*."))],
+        )
+
+    async def _find_absent_programs(self, agent_id: str, programs: Sequence[str]) -> set[str] | None:
+        """Return the programs that a shell of the container does not find, None if it cannot be asked."""
+        if not programs:
+            return set()
+        warden = self._runtimes.get_warden(agent_id)
+        with suppress(Problem):
+            result = await warden.exec(["/bin/sh", "-c", _FIND_MISSING, "sh", *programs], timeout=_FIND_SECONDS)
+            if result.exit_code == 0:
+                return set(result.stdout.decode(errors="replace").splitlines())
+        return None
 
 
 @dataclass(frozen=True)
@@ -150,8 +193,8 @@ class AgentSkillService:
         """Detach all skills of an agent, in the transaction that marks the agent deleted."""
         store.delete_attachments(connection, agent_id)
 
-    async def list_updates(self, agent_id: str) -> Sequence[SkillUpdate]:
-        """List the agent's skills that have a newer version. Raises AgentNotFound."""
+    async def list_updates(self, agent_id: str) -> Sequence[tuple[AttachedSkill, SkillVersion]]:
+        """List the agent's skills that have a newer version, with the newest. Raises AgentNotFound."""
         attached = await self.list(agent_id)
         versions = await self._queue.db.read(
             lambda connection: store.list_versions(connection, [one.skill.id for one in attached])
@@ -160,7 +203,7 @@ class AgentSkillService:
             (one, model.find_newer(one.version, [each for each in versions if each.skill_id == one.skill.id]))
             for one in attached
         ]
-        return [SkillUpdate(one, newest) for one, newest in newer if newest is not None]
+        return [(one, newest) for one, newest in newer if newest is not None]
 
     async def update(
         self, agent_id: str, reference: str, version: str | None = None, *, acknowledged: bool = False

@@ -2,11 +2,12 @@
 
 import re
 import unicodedata
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from roost.agents.library.skills.errors import InvalidBundle
-from roost.agents.library.skills.zip_archive import ZipEntry, read_zip_entries
+from roost.agents.library.skills.zip_archive import read_zip_entries
 
 FILES_LIMIT = 200
 BYTES_LIMIT = 10 * 1000**2
@@ -22,6 +23,9 @@ _IGNORED_FOLDER, _IGNORED_FILES = "__MACOSX", (".DS_Store", "Thumbs.db", "deskto
 _DRIVE = re.compile(r"[A-Za-z]:")
 _GIT_NAMES = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_ZIP = b"PK\x03\x04"
+_ZIP_EPOCH, _ZIP_UNIX = (1980, 1, 1, 0, 0, 0), 3
+_FILE_MODE, _PROGRAM_MODE = 0o100644, 0o100755
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,10 @@ def read_zip(data: bytes) -> Bundle:
         raise InvalidBundle(f"The archive is larger than {ARCHIVE_LIMIT // 1000**2} MB")
     collector = _BundleCollector()
     for entry in read_zip_entries(data, BYTES_LIMIT):
-        collector.add_entry(entry)
+        if entry.is_folder:
+            check_path(entry.path)
+        else:
+            collector.add_file(entry.path, entry.content, is_executable=entry.is_executable)
     return collector.finish()
 
 
@@ -95,12 +102,6 @@ class _BundleCollector:
         self._spellings: dict[str, str] = {}  # of files and folders: normalized path -> path
         self._size = 0
 
-    def add_entry(self, entry: ZipEntry) -> None:
-        if entry.is_folder:
-            check_path(entry.path)
-        else:
-            self.add_file(entry.path, entry.content, is_executable=entry.is_executable)
-
     def add_file(self, path: str, content: bytes, *, is_executable: bool = False) -> None:
         check_path(path)
         segments = path.split("/")
@@ -128,7 +129,8 @@ class _BundleCollector:
 
     def _check_spelling(self, path: str) -> None:
         """Refuse two paths that some file systems take for one."""
-        normalized = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
+        folded = unicodedata.normalize("NFKC", path).casefold()
+        normalized = unicodedata.normalize("NFKC", folded)  # again, because folding can leave another form
         known = self._spellings.setdefault(normalized, path)
         if known != path:
             raise InvalidBundle(f"{known!r} and {path!r} are the same on some file systems")
@@ -148,3 +150,64 @@ def _strip_top_folder(files: Mapping[str, BundleFile]) -> Mapping[str, BundleFil
     for path in stripped:
         check_path(path)  # `x/~/y` is relative, `~/y` is not
     return stripped
+
+
+class BundleUpload:
+    """Collects the files of a form, those of a folder or one zip archive; the limit of its body bounds them."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[str, bytes]] = []
+        self._current = bytearray()
+        self.size = 0
+        """Bytes received."""
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._current += data
+        self.size += len(data)
+
+    async def end_file(self, filename: str) -> None:
+        """End the current file, named like `folder/a.txt`. Raises InvalidBundle."""
+        if len(self._files) > FILES_LIMIT:
+            raise InvalidBundle(f"More than {FILES_LIMIT} files")
+        self._files.append((filename, bytes(self._current)))
+        self._current.clear()
+
+    def finish(self) -> Bundle:
+        """Return the bundle. Blocking; raises InvalidBundle."""
+        if not self._files:
+            raise InvalidBundle("A file is required")
+        if len(self._files) == 1 and self._files[0][1].startswith(_ZIP):
+            return read_zip(self._files[0][1])
+        return read_files(self._files)
+
+
+class _ZipSink:
+    """Collects what `zipfile` writes; without a position, it writes from begin to end."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def write(self, data: bytes) -> int:
+        self.content += data
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def write_zip(bundle: Bundle) -> bytes:
+    """Return a zip archive of the files, `SKILL.md` at its top; the same bytes for the same files.
+
+    It is not compressed: anyone may ask for it, and 10 MB would cost half a second of processor time.
+    """
+    sink = _ZipSink()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for path, file in sorted(bundle.files.items()):
+            entry = zipfile.ZipInfo(path, _ZIP_EPOCH)
+            entry.create_system = _ZIP_UNIX
+            entry.external_attr = (_PROGRAM_MODE if file.is_executable else _FILE_MODE) << 16
+            archive.writestr(entry, file.content)
+    return bytes(sink.content)

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from roost.agents.library.skills import store
-from roost.agents.library.skills.bundle import Bundle
+from roost.agents.library.skills.bundle import Bundle, BundleFile
 from roost.agents.library.skills.model import FOLDER, MARKER, AttachedSkill
 from roost.agents.library.skills.service import SkillService
 from roost.agents.library.skills.skill_file import CONDITION, parse_bundle
@@ -148,8 +148,7 @@ async def _put_skill(
     if marker is not None and marker.agent_id == agent_id:
         changes += [RemovePath(f"{folder}/{path}") for path in marker.files if path not in bundle.files]
     for path, file in wanted.items():
-        now = present.get(path)
-        if now is None or now.content != file.content or now.is_executable != file.is_executable:
+        if present.get(path) != file:
             mode = PROGRAM_MODE if file.is_executable else FILE_MODE
             changes.append(PutFile(path, mode, len(file.content), file.content))
     if changes or marker != own:
@@ -168,20 +167,14 @@ async def _remove_skill(warden: WardenClient, name: str, marker: SkillMarker) ->
     return [RemovePath(path) for path in sorted(delivered)]
 
 
-@dataclass(frozen=True)
-class _PresentFile:
-    content: bytes
-    is_executable: bool
-
-
-async def _read_all(warden: WardenClient, paths: Iterable[str], limit: int) -> Mapping[str, _PresentFile]:
+async def _read_all(warden: WardenClient, paths: Iterable[str], limit: int) -> Mapping[str, BundleFile]:
     """Read those files of at most `limit` bytes that exist."""
-    found: dict[str, _PresentFile] = {}
+    found: dict[str, BundleFile] = {}
     async with aclosing(warden.tree.read_files(paths)) as batches:
         async for batch in batches:
             for file in batch:
                 if not file.error and file.size <= limit:
-                    found[file.path] = _PresentFile(await _read_content(file), file.mode & _EXECUTABLE != 0)
+                    found[file.path] = BundleFile(await _read_content(file), file.mode & _EXECUTABLE != 0)
     return found
 
 

@@ -95,11 +95,9 @@ class LibrarySkill:
 
 
 @dataclass(frozen=True)
-class RegisteredSkill:
+class RegisteredSkill(LibrarySkill):
     """Result of a registration; `is_new` is False for content that the library had."""
 
-    skill: Skill
-    version: SkillVersion
     is_new: bool
 
 
@@ -121,11 +119,9 @@ class NewSkill:
 
 
 @dataclass(frozen=True)
-class AttachedSkill:
+class AttachedSkill(LibrarySkill):
     """A skill of an agent; `is_delivered` tells whether its files are in the workspace."""
 
-    skill: Skill
-    version: SkillVersion
     attached_at: datetime
     is_delivered: bool
 
@@ -141,14 +137,6 @@ class MissingRequirements:
     secrets: Sequence[str] = ()
     programs: Sequence[str] | None = None
     hosts: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class SkillUpdate:
-    """An attached skill, and a newer version of it."""
-
-    attached: AttachedSkill
-    newest: SkillVersion
 
 
 @dataclass(frozen=True)
@@ -207,9 +195,15 @@ def next_version(versions: Iterable[str]) -> str:
     return f"{major}.{minor}.{patch + is_release}"
 
 
+def release_key(version: str) -> tuple[bool, VersionKey]:
+    """Return the key that sorts releases after prereleases, each by their numbers."""
+    key = version_key(version)
+    return key[3], key
+
+
 def sort_versions(versions: Iterable[SkillVersion]) -> Sequence[SkillVersion]:
-    """Return the versions, newest first: releases before prereleases, each by their numbers."""
-    return sorted(versions, key=lambda one: (version_key(one.version)[3], version_key(one.version)), reverse=True)
+    """Return the versions, newest first: releases before prereleases."""
+    return sorted(versions, key=lambda one: release_key(one.version), reverse=True)
 
 
 def find_newer(attached: SkillVersion, versions: Iterable[SkillVersion]) -> SkillVersion | None:

@@ -10,15 +10,12 @@ from roost.agents.library.skills.model import (
     ATTACHED_LIMIT,
     AttachedSkill,
     AttachedSkillDetail,
-    LibrarySkill,
-    MissingRequirements,
     NewSkill,
-    RegisteredSkill,
     Skill,
-    SkillUpdate,
     SkillVersion,
 )
-from roost.agents.library.skills.verdict import Verdict, VerdictLevel
+from roost.agents.library.skills.skill_wants import WantedSecret
+from roost.agents.library.skills.verdict import VerdictLevel
 from roost.web.schemas import BINARY, ApiSchema, Moment, Text, describe_body
 
 _CID = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
@@ -80,10 +77,6 @@ class UpdateSkillRequest(ApiSchema):
     skill_cid: Annotated[Text, Field(max_length=128, examples=[_CID])] | None = None
     acknowledge: StrictBool = False
 
-    @property
-    def requested_version(self) -> str | None:
-        return self.skill_cid or self.version
-
 
 class EnvVarRecord(ApiSchema):
     name: str
@@ -113,11 +106,6 @@ class VerdictRecord(ApiSchema):
     rules_version: str
     findings: Sequence[FindingRecord]
 
-    @classmethod
-    def from_verdict(cls, found: Verdict) -> Self:
-        findings = [FindingRecord(**vars(one)) for one in found.findings]
-        return cls(level=found.level, rules_version=found.rules_version, findings=findings)
-
 
 class SkillRecord(ApiSchema):
     """A skill of the library, with one of its versions: in lists the newest."""
@@ -140,33 +128,19 @@ class SkillRecord(ApiSchema):
 
     @classmethod
     def from_version(cls, skill: Skill, version: SkillVersion) -> Self:
-        fields: dict[str, Any] = {
-            **vars(version),
-            "env_vars": _list_env_vars(version),
-            "wants": WantsRecord(programs=version.wants.programs, hosts=version.wants.hosts),
-            "verdict": VerdictRecord.from_verdict(version.verdict),
-        }
-        return cls(**fields, skill_cid=version.cid, name=skill.name, slug=skill.slug, user_id=skill.tenant_id)
+        fields = {"skill_cid": version.cid, "name": skill.name, "slug": skill.slug, "user_id": skill.tenant_id}
+        found = {**vars(version), **fields, "env_vars": _list_env_vars(version)}
+        return cls.model_validate(found, from_attributes=True)
 
 
 class SkillList(ApiSchema):
     skills: Sequence[SkillRecord] = Field(examples=[[]])
     current_user_id: str
 
-    @classmethod
-    def from_skills(cls, found: Sequence[LibrarySkill], tenant_id: str) -> Self:
-        return cls(
-            skills=[SkillRecord.from_version(one.skill, one.version) for one in found], current_user_id=tenant_id
-        )
-
 
 class SkillResponse(ApiSchema):
     success: Literal[True] = True
     skill: SkillRecord
-
-    @classmethod
-    def from_registered(cls, registered: RegisteredSkill) -> Self:
-        return cls(skill=SkillRecord.from_version(registered.skill, registered.version))
 
 
 class SkillVersionList(ApiSchema):
@@ -175,11 +149,6 @@ class SkillVersionList(ApiSchema):
     skill_id: str
     name: str
     versions: Sequence[SkillRecord]
-
-    @classmethod
-    def from_versions(cls, skill: Skill, versions: Sequence[SkillVersion]) -> Self:
-        records = [SkillRecord.from_version(skill, version) for version in versions]
-        return cls(skill_id=skill.id, name=skill.name, versions=records)
 
 
 class DeleteSkillResponse(ApiSchema):
@@ -203,8 +172,22 @@ class AttachedSkillRecord(ApiSchema):
     verdict: VerdictLevel
 
     @classmethod
-    def from_attached(cls, agent_id: str, attached: AttachedSkill) -> Self:
-        return cls(**_attached_fields(agent_id, attached))
+    def from_attached(cls, agent_id: str, attached: AttachedSkill, **fields: Any) -> Self:
+        """Return a record; `fields` are those of a kind that has more."""
+        skill, version = attached.skill, attached.version
+        return cls(
+            agent_id=agent_id,
+            skill_id=skill.id,
+            skill_cid=version.cid,
+            name=skill.name,
+            slug=skill.slug,
+            description=version.description,
+            version=version.version,
+            attached_at=attached.attached_at,
+            synced=attached.is_delivered,
+            verdict=version.verdict.level,
+            **fields,
+        )
 
 
 class MissingRecord(ApiSchema):
@@ -216,10 +199,6 @@ class MissingRecord(ApiSchema):
     secrets: Sequence[str] = Field(examples=[["API_KEY"]])
     programs: Sequence[str] | None
     hosts: Sequence[str]
-
-    @classmethod
-    def from_missing(cls, missing: MissingRequirements) -> Self:
-        return cls(**vars(missing))
 
 
 class AgentSkillRecord(AttachedSkillRecord):
@@ -234,18 +213,14 @@ class AgentSkillRecord(AttachedSkillRecord):
 
     @classmethod
     def from_detail(cls, agent_id: str, detail: AttachedSkillDetail) -> Self:
-        missing = MissingRecord.from_missing(detail.missing)
-        return cls(
-            **_attached_fields(agent_id, detail.attached), loaded=detail.is_loaded, fault=detail.fault, missing=missing
+        missing = MissingRecord(**vars(detail.missing))
+        return cls.from_attached(
+            agent_id, detail.attached, loaded=detail.is_loaded, fault=detail.fault, missing=missing
         )
 
 
 class AgentSkillList(ApiSchema):
     skills: Sequence[AgentSkillRecord]
-
-    @classmethod
-    def from_details(cls, agent_id: str, details: Sequence[AttachedSkillDetail]) -> Self:
-        return cls(skills=[AgentSkillRecord.from_detail(agent_id, one) for one in details])
 
 
 class AttachSkillsResponse(AgentSkillList):
@@ -253,10 +228,6 @@ class AttachSkillsResponse(AgentSkillList):
 
     success: Literal[True] = True
     attached: int
-
-    @classmethod
-    def from_attached(cls, agent_id: str, attached: int, details: Sequence[AttachedSkillDetail]) -> Self:
-        return cls(attached=attached, skills=AgentSkillList.from_details(agent_id, details).skills)
 
 
 class DetachSkillResponse(ApiSchema):
@@ -276,8 +247,7 @@ class SkillUpdateRecord(ApiSchema):
     verdict: VerdictLevel
 
     @classmethod
-    def from_update(cls, update: SkillUpdate) -> Self:
-        attached, newest = update.attached, update.newest
+    def from_update(cls, attached: AttachedSkill, newest: SkillVersion) -> Self:
         return cls(
             skill_id=attached.skill.id,
             name=attached.skill.name,
@@ -292,25 +262,11 @@ class SkillUpdateRecord(ApiSchema):
 class SkillUpdateList(ApiSchema):
     updates: Sequence[SkillUpdateRecord]
 
-    @classmethod
-    def from_updates(cls, updates: Sequence[SkillUpdate]) -> Self:
-        return cls(updates=[SkillUpdateRecord.from_update(one) for one in updates])
-
 
 class UpdateSkillResponse(ApiSchema):
     success: Literal[True] = True
     previous_version: str
     skill: AttachedSkillRecord
-
-    @classmethod
-    def from_update(cls, agent_id: str, before: AttachedSkill, after: AttachedSkill) -> Self:
-        record = AttachedSkillRecord.from_attached(agent_id, after)
-        return cls(previous_version=before.version.version, skill=record)
-
-
-def parse_form_fields(fields: Mapping[str, str]) -> RegisterSkillFields:
-    """Parse the fields of a form, whose empty ones count as missing."""
-    return RegisterSkillFields.model_validate({name: text for name, text in fields.items() if text})
 
 
 def _describe_registration() -> dict[str, Any]:
@@ -332,29 +288,8 @@ def _describe_registration() -> dict[str, Any]:
 REGISTER_OPENAPI = _describe_registration()
 
 
-def _list_env_vars(version: SkillVersion) -> Sequence[EnvVarRecord]:
+def _list_env_vars(version: SkillVersion) -> Sequence[WantedSecret]:
     """List the variables that the skill wants, and those that only its registration names."""
-    wanted = [
-        EnvVarRecord(name=one.name, description=one.description, required=one.required) for one in version.wants.secrets
-    ]
-    known = {one.name for one in wanted}
-    return [
-        *wanted,
-        *(EnvVarRecord(name=name, description="", required=False) for name in version.env_vars if name not in known),
-    ]
-
-
-def _attached_fields(agent_id: str, attached: AttachedSkill) -> dict[str, Any]:
-    skill, version = attached.skill, attached.version
-    return {
-        "agent_id": agent_id,
-        "skill_id": skill.id,
-        "skill_cid": version.cid,
-        "name": skill.name,
-        "slug": skill.slug,
-        "description": version.description,
-        "version": version.version,
-        "attached_at": attached.attached_at,
-        "synced": attached.is_delivered,
-        "verdict": version.verdict.level,
-    }
+    known = {one.name for one in version.wants.secrets}
+    others = [WantedSecret(name, required=False) for name in version.env_vars if name not in known]
+    return [*version.wants.secrets, *others]

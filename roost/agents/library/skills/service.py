@@ -6,7 +6,6 @@ that names, numbers and limits are exact under parallel calls.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from sqlalchemy import Connection
 
@@ -44,16 +43,20 @@ _log = log.get_logger("skills")
 
 
 @dataclass(frozen=True)
-class _CheckedBundle:
-    """A bundle with all that is known of its files."""
+class _Registration:
+    """A bundle with all that is known of its files, and the skill that it becomes a version of, unless a new one."""
 
+    tenant_id: str
+    root: Cid
     bundle: Bundle
     file: SkillFile
     verdict: Verdict
+    new: NewSkill
+    skill_id: str | None
 
     @property
-    def size(self) -> int:
-        return sum(len(file.content) for file in self.bundle.files.values())
+    def spellings(self) -> Sequence[str]:
+        return [str(one) for one in self.root.spellings()]
 
 
 class SkillService:
@@ -61,11 +64,7 @@ class SkillService:
         self._db = db
         self._content = content
         self._quota = quota
-        self._checker = SkillChecker()
-
-    async def check(self, tenant_id: str, bundle: Bundle, stored: Verdict | None = None) -> Verdict:
-        """Return the verdict about files; see `SkillChecker.check`."""
-        return await self._checker.check(tenant_id, bundle, stored)
+        self.checker = SkillChecker(db, content.reader)
 
     async def list(self, tenant_id: str) -> Sequence[LibrarySkill]:
         """List the tenant's skills with their newest versions, the last registered first."""
@@ -107,8 +106,9 @@ class SkillService:
         file = parse_bundle(bundle)
         async with self._content.receive(UNIXFS_V1_2025) as receiver:
             root = (await write_bundle(receiver, bundle)).cid
-            checked = _CheckedBundle(bundle, file, await self._check(tenant_id, root, bundle, stored))
-            return await self._publish(receiver, tenant_id, root, checked, new, skill_id)
+            verdict = await self._check(tenant_id, root, bundle, stored)
+            registration = _Registration(tenant_id, root, bundle, file, verdict, new, skill_id)
+            return await self._publish(receiver, registration)
 
     async def register_stored(
         self, tenant_id: str, cid: str, new: NewSkill, skill_id: str | None = None
@@ -120,10 +120,11 @@ class SkillService:
         """
         root, scope = await self._find_stored(tenant_id, cid)
         bundle = await read_bundle(self._content.reader, scope, root)
-        checked = _CheckedBundle(bundle, parse_bundle(bundle), await self._check(tenant_id, root, bundle))
+        file, verdict = parse_bundle(bundle), await self._check(tenant_id, root, bundle)
+        registration = _Registration(tenant_id, root, bundle, file, verdict, new, skill_id)
         async with self._content.receive_car() as car:
             await copy_tree(self._content.reader, scope, root, car)
-            return await self._publish(car, tenant_id, root, checked, new, skill_id)
+            return await self._publish(car, registration)
 
     async def delete(self, tenant_id: str, reference: str) -> Skill:
         """Delete the version with that CID, or a skill with all versions by its id or slug.
@@ -154,23 +155,13 @@ class SkillService:
         scope = model.content_scope(version.tenant_id)
         return await read_bundle(self._content.reader, scope, Cid.parse(version.cid))
 
-    async def check_again(self, version: SkillVersion) -> Verdict:
-        """Check a stored version by the present rules, and store the verdict. Raises as `read_version`."""
-        verdict = await self.check(version.tenant_id, await self.read_version(version))
-        await self._db.write(lambda connection: store.set_verdict(connection, version.id, verdict))
-        return verdict
-
-    async def list_outdated(self, rules_version: str, after: str, limit: int) -> Sequence[SkillVersion]:
-        """List versions of all tenants after an id, in order, that were checked by other rules."""
-        return await self._db.read_long(lambda connection: store.list_outdated(connection, rules_version, after, limit))
-
     async def _check(self, tenant_id: str, root: Cid, bundle: Bundle, stored: Verdict | None = None) -> Verdict:
         """Return a stored verdict, that of the tenant's version with that content among them, or check the files."""
         if stored is None:
             spellings = [str(one) for one in root.spellings()]
             present = await self._db.read(lambda connection: store.find_by_cid(connection, tenant_id, spellings))
             stored = present.version.verdict if present else None
-        return await self.check(tenant_id, bundle, stored)
+        return await self.checker.check(tenant_id, bundle, stored)
 
     async def _find_stored(self, tenant_id: str, text: str) -> tuple[Cid, ContentScope]:
         """Find a stored folder on the tenant's private or public network."""
@@ -187,20 +178,11 @@ class SkillService:
             return root, scope
         raise SkillContentNotFound
 
-    async def _publish(
-        self,
-        receiver: ContentReceiver | CarReceiver,
-        tenant_id: str,
-        root: Cid,
-        checked: _CheckedBundle,
-        new: NewSkill,
-        skill_id: str | None,
-    ) -> RegisteredSkill:
+    async def _publish(self, receiver: ContentReceiver | CarReceiver, registration: _Registration) -> RegisteredSkill:
         """Commit the pack with its version; discard it at once if no version holds it."""
-        add = partial(self._add, tenant_id=tenant_id, root=root, checked=checked, new=new, skill_id=skill_id)
         pack_id = receiver.pack_id
         try:
-            registered = await receiver.commit(lambda connection: add(connection, pack_id))
+            registered = await receiver.commit(lambda connection: self._add(connection, pack_id, registration))
         except Problem:
             await self._content.discard(pack_id)
             raise
@@ -211,34 +193,22 @@ class SkillService:
             await self._content.discard(pack_id)
         return registered
 
-    def _add(
-        self,
-        connection: Connection,
-        pack_id: str,
-        *,
-        tenant_id: str,
-        root: Cid,
-        checked: _CheckedBundle,
-        new: NewSkill,
-        skill_id: str | None,
-    ) -> RegisteredSkill:
+    def _add(self, connection: Connection, pack_id: str, registration: _Registration) -> RegisteredSkill:
+        tenant_id, new, skill_id = registration.tenant_id, registration.new, registration.skill_id
         tenant = tenants.lock_tenant(connection, tenant_id)
-        spellings = [str(one) for one in root.spellings()]
-        present = store.find_by_cid(connection, tenant_id, spellings)
+        present = store.find_by_cid(connection, tenant_id, registration.spellings)
         if present is not None:
             if skill_id not in {None, present.skill.id}:
                 raise SkillVersionConflict(f"The content is a version of another skill: {present.skill.id}")
             model.check_version(present.skill.name, present.version.version, None if new.keeps_version else new.version)
-            reference = PackReference(pack_id, model.holder_of(present.version.id), tenant_id, ContentNetwork.PRIVATE)
-            replace_damaged(connection, reference)
+            replace_damaged(connection, _reference(pack_id, present.version))
             return RegisteredSkill(present.skill, present.version, is_new=False)
-        if new.file_id is not None and find_file_cid(connection, tenant_id, new.file_id) not in spellings:
+        if new.file_id is not None and find_file_cid(connection, tenant_id, new.file_id) not in registration.spellings:
             raise InvalidSkillRequest(f"fileId must be the id of a stored file with this content, got {new.file_id!r}")
-        skill = _find_or_create(connection, tenant_id, checked.file.name, new, skill_id)
-        version = _new_version(connection, skill, root, checked, new)
+        skill = _find_or_create(connection, registration)
+        version = _new_version(connection, skill, registration)
         store.insert_version(connection, version)
-        reference = PackReference(pack_id, model.holder_of(version.id), tenant_id, ContentNetwork.PRIVATE)
-        hold_pack(connection, reference)
+        hold_pack(connection, _reference(pack_id, version))
         self._quota.check(connection, tenant)
         record_skill_change(connection, skill, "registered", version=version.version)
         return RegisteredSkill(skill, version, is_new=True)
@@ -266,8 +236,13 @@ def record_skill_change(
     record_change(connection, DataChange("skill", "changed", skill.id, skill.tenant_id, agent_id, data))
 
 
-def _find_or_create(connection: Connection, tenant_id: str, name: str, new: NewSkill, skill_id: str | None) -> Skill:
-    if skill_id is not None:
+def _reference(pack_id: str, version: SkillVersion) -> PackReference:
+    return PackReference(pack_id, model.holder_of(version.id), version.tenant_id, ContentNetwork.PRIVATE)
+
+
+def _find_or_create(connection: Connection, registration: _Registration) -> Skill:
+    tenant_id, name, new = registration.tenant_id, registration.file.name, registration.new
+    if (skill_id := registration.skill_id) is not None:
         skill = store.get_skill(connection, tenant_id, skill_id)
         if skill is None:
             raise SkillNotFound
@@ -285,18 +260,17 @@ def _find_or_create(connection: Connection, tenant_id: str, name: str, new: NewS
     return skill
 
 
-def _new_version(
-    connection: Connection, skill: Skill, root: Cid, checked: _CheckedBundle, new: NewSkill
-) -> SkillVersion:
+def _new_version(connection: Connection, skill: Skill, registration: _Registration) -> SkillVersion:
     """Return the version with its number. Raises SkillVersionConflict, SkillLimitReached."""
+    file, new = registration.file, registration.new
     present = [one.version for one in store.list_versions(connection, [skill.id])]
-    written = model.complete_version(checked.file.metadata.get("version", ""))
+    written = model.complete_version(file.metadata.get("version", ""))
     number = new.version or written or model.next_version(present)
     if number in present:
         raise SkillVersionConflict(f"Skill version conflict: {number} of {skill.name} has other content")
     if len(present) >= model.VERSION_LIMIT:
         raise SkillLimitReached(f"A skill can have at most {model.VERSION_LIMIT} versions")
-    warnings = list(checked.file.warnings)
+    warnings = list(file.warnings)
     if new.name not in {None, skill.name}:
         warnings.append(f"the name {new.name!r} of the request is not used; SKILL.md says {skill.name!r}")
     return SkillVersion(
@@ -304,14 +278,14 @@ def _new_version(
         skill_id=skill.id,
         tenant_id=skill.tenant_id,
         version=number,
-        cid=str(root),
-        description=checked.file.description if new.description is None else new.description,
+        cid=str(registration.root),
+        description=file.description if new.description is None else new.description,
         env_vars=new.env_vars,
         file_id=new.file_id,
-        wants=checked.file.wants,
+        wants=file.wants,
         warnings=warnings,
-        verdict=checked.verdict,
-        files=len(checked.bundle.files),
-        size=checked.size,
+        verdict=registration.verdict,
+        files=len(registration.bundle.files),
+        size=sum(len(file.content) for file in registration.bundle.files.values()),
         created_at=clock.utc_now(),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,6 +59,7 @@ agent_skills = sa.Table(
     sa.Column("delivered_id", sa.String(36)),
 )
 """`delivered_id` is the version whose files were last written into the workspace."""
+_skill = partial(read_record, Skill)
 
 
 def insert_skill(connection: Connection, skill: Skill) -> None:
@@ -194,10 +196,6 @@ def _attachment(statement: Any, agent_id: str, skill_id: str) -> Any:
 
 def _having(table: sa.Table, ids: Collection[str]) -> Any:
     return table.select().where(table.c.id.in_(ids))
-
-
-def _skill(row: Any) -> Skill:
-    return read_record(Skill, row)
 
 
 def _version(row: Any) -> SkillVersion:

@@ -154,7 +154,7 @@ def _check_extra(extra: bytes, path: str, name: bytes) -> None:
             raise InvalidBundle(f"{path!r} has a malformed extra field")
         if kind == _ZIP64:
             raise InvalidBundle(f"{path!r}: zip64 entries are not supported")
-        if kind == _UNICODE_PATH and value[5:] != name:
+        if kind == _UNICODE_PATH and value[5:] != name:  # behind a version and a checksum
             raise InvalidBundle(f"{path!r} has a second name")
 
 
@@ -210,7 +210,7 @@ def _unpack(packed: memoryview, record: _CentralRecord) -> bytes:
     else:
         decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
-            content = decompressor.decompress(packed, record.size + 1)
+            content = decompressor.decompress(packed, record.size + 1)  # a byte more shows that it is longer
         except zlib.error:
             raise InvalidBundle(f"{record.path!r} cannot be decompressed") from None
         if not decompressor.eof or decompressor.unused_data or decompressor.unconsumed_tail:

@@ -5,7 +5,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from roost.agents.library.templates.capture import store_workspace
 from roost.agents.library.templates.manifest import FAULTS_LIMIT, ManifestFault, ParsedManifest, parse_template_manifest
 from roost.agents.library.templates.model import README_LIMIT, InspectedTemplate, TemplateFile
 from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH
@@ -13,9 +12,12 @@ from roost.core.sanitize import sanitize_line, sanitize_lines
 from roost.drivers.git.contract import EntryKind, GitEntry
 from roost.drivers.git.remote_contract import FetchedCommit
 from roost.storage.content.receiver import ContentReceiver
+from roost.storage.content.unixfs.directory import DirectoryEntry
+from roost.storage.content.unixfs.entry_name import encode_entry_name
 from roost.storage.content.unixfs.importer import DagTree
 from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
+_EXECUTABLE = 0o755  # ordinary files store no permissions, so that they have the CIDs of uploads
 WORKSPACE = "workspace/"
 README = "README.md"
 _FILES = (EntryKind.FILE, EntryKind.EXECUTABLE)
@@ -71,8 +73,27 @@ class TemplateInspection:
         )
 
     async def store_workspace(self, receiver: ContentReceiver) -> DagTree:
-        """Store the files of a workspace that was checked, and return their directory. Raises BlobStoreFailed."""
-        return await store_workspace(self._commit, self._entries, receiver)
+        """Store the files and links of a workspace that was checked, and return their UnixFS directory.
+
+        Raises InvalidEntryName, MalformedContent, BlobStoreFailed and the errors of `FetchedCommit.read_blobs`.
+        """
+        folders: dict[str, list[DirectoryEntry]] = {"": []}
+        if self._entries:
+            async with aclosing(self._commit.read_blobs(list(self._entries.values()))) as blobs:
+                paths = iter(self._entries.items())
+                async for blob in blobs:
+                    path, entry = next(paths)
+                    if entry.kind is EntryKind.LINK:
+                        tree = receiver.add_link(b"".join([chunk async for chunk in blob.content]))
+                    else:
+                        async for chunk in blob.content:
+                            await receiver.write(chunk)
+                        tree = await receiver.end_file(_EXECUTABLE if entry.kind is EntryKind.EXECUTABLE else None)
+                    _add_entry(folders, path, tree)
+        for folder in sorted(folders, key=lambda path: path.count("/"), reverse=True):
+            if folder:
+                _add_entry(folders, folder, receiver.add_folder(folders[folder]))
+        return receiver.add_folder(folders[""])
 
     async def _read_manifest(self, found: _Findings) -> ParsedManifest:
         entry = self._top.get(MANIFEST_PATH)
@@ -143,6 +164,16 @@ def _check_link(path: str, target: bytes, found: _Findings) -> None:
     levels = parts[:up].count(b"..")
     if target.startswith(b"/") or b".." in parts[up:] or levels > path.count("/"):
         found.refuse(WORKSPACE + path, "is a symbolic link that leads out of workspace/, or has .. after a name")
+
+
+def _add_entry(folders: dict[str, list[DirectoryEntry]], path: str, tree: DagTree) -> None:
+    """Add a tree to the folder that it is in, and make known the folders around that."""
+    folder, _, name = path.rpartition("/")
+    entry = DirectoryEntry(encode_entry_name(name), tree.cid, tree.size, tree.tsize)
+    folders.setdefault(folder, []).append(entry)
+    while folder:
+        folder = folder.rpartition("/")[0]
+        folders.setdefault(folder, [])
 
 
 def _printable(path: str) -> str:

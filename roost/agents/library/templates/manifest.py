@@ -5,7 +5,7 @@ as an object with `primary`, a task with a prompt and a cron expression, `partne
 same `TemplateManifest`. Unknown fields are ignored, with a warning. Nothing here knows HTTP or a database.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
@@ -13,12 +13,9 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, C
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
-from roost.agents.network.routes.errors import InvalidRoutes
 from roost.agents.network.routes.model import check_port, parse_prefix
-from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import DESCRIPTION_LIMIT, EMOJI_LIMIT, NAME_LIMIT, VIBE_LIMIT, validate_agent_name
 from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
-from roost.agents.setup.secrets.errors import InvalidSecret
 from roost.agents.setup.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
 from roost.agents.setup.secrets.model import SecretKind, validate_secret_name
 from roost.agents.setup.tasks.errors import InvalidTaskParameters
@@ -36,11 +33,13 @@ from roost.agents.setup.tasks.schemas import (
 )
 from roost.agents.workspace.scripts.errors import InvalidManifest
 from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, decode_manifest, parse_script
+from roost.core.problem import Problem
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import AGENT_TURN, Task
 from roost.drivers.runtime.contract import WARDEN_PORTS
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 SECRETS_LIMIT, SKILLS_LIMIT, ROUTES_LIMIT, TAGS_LIMIT = 30, 10, 10, 10
 SLUG_LIMIT, CATEGORY_LIMIT, AUTHOR_LIMIT, URL_LIMIT = 100, 50, 100, 2048
@@ -59,19 +58,20 @@ def check_text(text: str) -> str:
     return text
 
 
-def _check_agent_name(name: str) -> str:
-    try:
-        return validate_agent_name(name)
-    except InvalidAgentName as problem:
-        raise ValueError(problem.message) from None
+def _raise_value_errors(check: Callable[[T], R]) -> Callable[[T], R]:
+    """Let a check raise ValueError, which pydantic reports with the field, in place of a Problem."""
+
+    def run_check(value: T) -> R:
+        try:
+            return check(value)
+        except Problem as problem:
+            raise ValueError(problem.message) from None
+
+    return run_check
 
 
-def check_secret_name(name: str) -> str:
-    """Return the name. Raises ValueError if no secret can have it."""
-    try:
-        return validate_secret_name(name)
-    except InvalidSecret as problem:
-        raise ValueError(problem.message) from None
+check_agent_name = _raise_value_errors(validate_agent_name)
+check_secret_name = _raise_value_errors(validate_secret_name)
 
 
 def _check_token(text: str) -> str:
@@ -79,20 +79,6 @@ def _check_token(text: str) -> str:
     if prefix != "env" or not name:
         raise ValueError("must be env: and the name of a secret; a token does not belong in a repository")
     return f"env:{check_secret_name(name)}"
-
-
-def _check_prefix(path: str) -> str:
-    try:
-        return parse_prefix(path) or "/"
-    except InvalidRoutes as problem:
-        raise ValueError(problem.message) from None
-
-
-def _check_port(port: int) -> int:
-    try:
-        return check_port(port)
-    except InvalidRoutes as problem:
-        raise ValueError(problem.message) from None
 
 
 def _primary_model(value: object) -> object:
@@ -111,17 +97,10 @@ def _parse_prompt(value: object) -> object:
     return PayloadRecord(kind=AGENT_TURN, message=value) if isinstance(value, str) else value
 
 
-def _parse_script(value: object) -> str | None:
-    try:
-        return parse_script(value, "script")
-    except InvalidManifest as problem:
-        raise ValueError(problem.message) from None
-
-
 _Text = Annotated[str, AfterValidator(check_text)]
 _LongText = Annotated[_Text, Field(max_length=_TEXT_LIMIT)]
 _WebAddress = Annotated[_Text, Field(max_length=URL_LIMIT, pattern=r"^https?://[^\s<>\"'`\\]+$")]
-_Script = Annotated[str | None, BeforeValidator(_parse_script)]
+_Script = Annotated[str | None, BeforeValidator(_raise_value_errors(lambda value: parse_script(value, "script")))]
 _Token = Annotated[
     str | None, Field(max_length=SECRET_NAME_LIMIT + 4), AfterValidator(lambda text: text and _check_token(text))
 ]
@@ -159,7 +138,7 @@ class ManifestTask(ManifestPart):
 
 
 class TemplateAgent(ManifestAgent):
-    name: Annotated[_Text, AfterValidator(_check_agent_name)]
+    name: Annotated[_Text, AfterValidator(check_agent_name)]
 
 
 class TemplateTask(ManifestTask):
@@ -200,8 +179,8 @@ class TemplateScripts(ManifestPart):
 class TemplateRoute(ManifestPart):
     """A path on the agent's address that leads to a port; `protected` ones need the gateway token."""
 
-    port: Annotated[int, AfterValidator(_check_port)]
-    path: Annotated[_Text, AfterValidator(_check_prefix)]
+    port: Annotated[int, AfterValidator(_raise_value_errors(check_port))]
+    path: Annotated[_Text, AfterValidator(_raise_value_errors(lambda path: parse_prefix(path) or "/"))]
     protected: bool = True
 
 

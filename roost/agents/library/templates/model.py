@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from roost.agents.library.templates.manifest import ManifestFault, TemplateManifest
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, ResourceConflict
 from roost.storage.content.model import ContentNetwork, ContentScope
 
 TEMPLATE_LIMIT = 200
@@ -150,3 +151,27 @@ class TemplateFilter:
 def template_scope(tenant_id: str) -> ContentScope:
     """Return where the files of a tenant's templates are."""
     return ContentScope(ContentNetwork.PRIVATE, tenant_id)
+
+
+class TemplateNotFound(NotFound):
+    """Unknown id or slug, archived, or a draft of another tenant; the response does not say which."""
+
+    message = "Template not found"
+
+
+class InvalidTemplate(InvalidInput):
+    """The repository holds no valid template; the body lists `errors` and `warnings`, each with path and message."""
+
+    message = "Invalid template"
+
+
+class TemplateSlugTaken(ResourceConflict):
+    message = "Another template has this slug"
+
+
+class TemplateChanged(ResourceConflict):
+    message = "The template was changed by another request"
+
+
+class TemplateLimitReached(AccessDenied):
+    message = "Template limit reached"

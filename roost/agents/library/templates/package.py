@@ -4,9 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roost.agents.library.templates import store
-from roost.agents.library.templates.errors import TemplateChanged, TemplateNotFound, TemplateSlugTaken
 from roost.agents.library.templates.inspection import TemplateInspection
-from roost.agents.library.templates.model import Submission, Template, TemplateSource, TemplateUpdate, TemplateVersion
+from roost.agents.library.templates.model import (
+    Submission,
+    Template,
+    TemplateChanged,
+    TemplateNotFound,
+    TemplateSlugTaken,
+    TemplateSource,
+    TemplateUpdate,
+    TemplateVersion,
+)
 from roost.agents.library.templates.service import TemplateService
 from roost.core import log
 from roost.core.db import Database

@@ -8,22 +8,20 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost.agents.library.templates import store
-from roost.agents.library.templates.errors import (
-    InvalidTemplate,
-    TemplateChanged,
-    TemplateLimitReached,
-    TemplateNotFound,
-    TemplateSlugTaken,
-)
 from roost.agents.library.templates.inspection import TemplateInspection
 from roost.agents.library.templates.manifest import ManifestFault, TemplateManifest
 from roost.agents.library.templates.model import (
     KEPT_VERSIONS,
     TEMPLATE_LIMIT,
     InspectedTemplate,
+    InvalidTemplate,
     Submission,
     Template,
+    TemplateChanged,
     TemplateFilter,
+    TemplateLimitReached,
+    TemplateNotFound,
+    TemplateSlugTaken,
     TemplateSource,
     TemplateStatus,
     TemplateUpdate,
@@ -117,7 +115,7 @@ class TemplateService:
                 created_at=now,
                 updated_at=now,
             )
-            await self._db.read(lambda connection: _check_new(connection, template))
+            await self._db.read(lambda connection: _check_new(connection, template))  # before files are stored
 
             def insert(connection: Connection, stored: Template) -> None:
                 _check_new(connection, stored)

@@ -1,6 +1,7 @@
 """SQL of templates and their versions."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -69,6 +70,7 @@ template_versions = sa.Table(
 
 _PRESENT = templates.c.status != TemplateStatus.ARCHIVED.value
 _PUBLISHED = templates.c.status == TemplateStatus.PUBLISHED.value
+_version = partial(read_record, TemplateVersion)
 
 
 def insert_template(connection: Connection, template: Template) -> bool:
@@ -167,7 +169,3 @@ def _conditions(tenant_id: str | None, wanted: TemplateFilter) -> list[sa.Column
 
 def _template(row: Any) -> Template:
     return read_record(Template, row, status=TemplateStatus(row.status))
-
-
-def _version(row: Any) -> TemplateVersion:
-    return read_record(TemplateVersion, row)

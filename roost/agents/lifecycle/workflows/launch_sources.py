@@ -10,9 +10,8 @@ from roost.agents.library.hub.service import HubService
 from roost.agents.library.instances.model import TemplateInstance, is_required_channel, skill_reference
 from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.library.skills.attachments import AgentSkillService
-from roost.agents.library.templates.errors import TemplateNotFound
 from roost.agents.library.templates.manifest import TemplateManifest
-from roost.agents.library.templates.model import Template, TemplateVersion, template_scope
+from roost.agents.library.templates.model import Template, TemplateNotFound, TemplateVersion, template_scope
 from roost.agents.library.templates.service import TemplateService
 from roost.agents.lifecycle.workflows.launch import select_engine
 from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource

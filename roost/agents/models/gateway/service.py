@@ -16,12 +16,9 @@ from datetime import date, timedelta
 from functools import partial
 
 from roost.agents.models.gateway import store
-from roost.agents.models.gateway.agent_catalogs import AgentCatalogs
-from roost.agents.models.gateway.catalog import ModelCatalog
+from roost.agents.models.gateway.catalog import AgentCatalogs, ModelCatalog, ModelListing
 from roost.agents.models.gateway.concurrency import ConcurrencyLimiter, ConcurrencySlot
-from roost.agents.models.gateway.errors import UpstreamTimeout
-from roost.agents.models.gateway.forwarding import require_forwarding, stateless_body
-from roost.agents.models.gateway.listing import ModelListing
+from roost.agents.models.gateway.errors import EndpointUnsupported, StoredResponseRefused, UpstreamTimeout
 from roost.agents.models.gateway.model import (
     USAGE_DAYS,
     AgentProviders,
@@ -32,12 +29,41 @@ from roost.agents.models.gateway.model import (
     UsageSummary,
 )
 from roost.agents.models.gateway.token_count import ForwardedTokenCount, TokenCount
-from roost.agents.models.gateway.usage_meter import UsageMeter
 from roost.core import clock
 from roost.core.db import Connection, Database
+from roost.core.periodic import PeriodicFlusher
 from roost.drivers.model.chat import ChatRequest, ForwardedRequest
 from roost.drivers.model.contract import ForwardingUpstream, Json, ModelUpstream
 from roost.identity.caller import Caller
+
+RESPONSES, EMBEDDINGS = "/responses", "/embeddings"
+"""Further endpoints of OpenAI's API, which are passed on to a source that has them."""
+_STORED_FIELDS = ("previous_response_id", "conversation", "background")
+_FLUSH_SECONDS = 1.0
+
+
+class UsageMeter(PeriodicFlusher):
+    """In-memory counters of model usage, flushed to the database every second."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__("model usage", _FLUSH_SECONDS)
+        self._db = db
+        self._pending: dict[tuple[str, ...], ModelUsage] = {}
+
+    def add(self, usage: ModelUsage) -> None:
+        known = self._pending.get(usage.key)
+        self._pending[usage.key] = usage if known is None else known + usage
+
+    async def _write(self) -> None:
+        if not self._pending:
+            return
+        batch, self._pending = self._pending, {}
+        try:
+            await self._db.write(lambda connection: store.add_usage(connection, batch.values()))
+        except Exception:
+            for usage in batch.values():
+                self.add(usage)
+            raise
 
 
 class CompletionStream:
@@ -186,10 +212,11 @@ class ModelGateway:
         self, catalogue: ModelCatalog, path: str, request: ForwardedRequest
     ) -> tuple[ForwardingUpstream, str, Json]:
         """Return the upstream of the model, its name with the upstream's, and the body to forward."""
-        found, model = await catalogue.find(request.model)
-        upstream, body = require_forwarding(found, request.model, path), request.for_model(model)
-        is_shared = found in self._upstreams
-        return upstream, f"{found.name}/{model}", stateless_body(path, body) if is_shared else body
+        upstream, model = await catalogue.find(request.model)
+        if not isinstance(upstream, ForwardingUpstream):
+            raise EndpointUnsupported(request.model, path)
+        body, is_shared = request.for_model(model), upstream in self._upstreams
+        return upstream, f"{upstream.name}/{model}", _stateless_body(path, body) if is_shared else body
 
     async def _begin(
         self,
@@ -242,6 +269,18 @@ async def _time_limit(seconds: float) -> AsyncGenerator[None]:
             yield
     except TimeoutError:
         raise UpstreamTimeout(seconds) from None
+
+
+def _stateless_body(path: str, body: Json) -> Json:
+    """Keep a provider from storing a response under a key that agents share, with which each could read it.
+
+    Raises StoredResponseRefused if the request needs stored responses.
+    """
+    if path != RESPONSES:
+        return body
+    if used := [name for name in _STORED_FIELDS if body.get(name)]:
+        raise StoredResponseRefused(used[0])
+    return {**body, "store": False}
 
 
 def _without_usage(chunk: Json) -> Json | None:

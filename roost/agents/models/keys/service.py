@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from roost.agents.models.gateway.model import AgentProviders
 from roost.agents.models.gateway.providers import model_settings
-from roost.agents.models.keys.errors import ModelKeyRefused, ModelKeyUntried
 from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.setup.secrets.errors import UnreadableSecret
 from roost.agents.setup.secrets.model import ProviderKey
 from roost.agents.setup.secrets.provider_keys import ProviderKeys, ProviderKeyService
+from roost.core.problem import InvalidInput, ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.drivers.model.chat import ChatMessage, ChatRequest
 from roost.drivers.model.contract import (
@@ -27,12 +27,14 @@ MODELS_LIMIT = 100
 _SHORT_ANSWER_TOKENS = 16
 
 
-@dataclass(frozen=True)
-class UsedModelKey:
-    """The name of the secret that has the key, and models that the provider lists, preferred ones first."""
+class ModelKeyRefused(InvalidInput):
+    message = "The model provider refuses this key"
 
-    secret: str
-    models: Sequence[str]
+
+class ModelKeyUntried(ServiceUnavailable):
+    """The provider was not reached, or answered nonsense, so that the key may work or not."""
+
+    message = "The key could not be tried"
 
 
 class ModelKeyTrial:
@@ -80,8 +82,10 @@ class ModelKeyService:
 
     async def use(
         self, tenant_id: str, agent_id: str, provider: str, key: Sensitive[str], replace_for: frozenset[str]
-    ) -> UsedModelKey:
+    ) -> tuple[str, Sequence[str]]:
         """Try the key, store it, attach it to the agent, and restart a gateway that runs.
+
+        Returns the name of the secret that has the key, and models that the provider lists, preferred ones first.
 
         `replace_for` has the ids of other agents that use the present key and get the new one. Raises SecretShared,
         ModelKeyRefused, ModelKeyUntried, AgentNotFound, the errors of secrets, and those of a restart.
@@ -91,7 +95,7 @@ class ModelKeyService:
         models = await self._trial.try_key(agent_id, tried)
         await self._keys.put(tenant_id, agent_id, tried, replace_for)
         await self._profiles.update(agent_id, lambda profile: profile, restart=True)
-        return UsedModelKey(present.name, models[:MODELS_LIMIT])
+        return present.name, models[:MODELS_LIMIT]
 
 
 async def _answer_briefly(upstream: ModelUpstream, models: Sequence[str]) -> None:

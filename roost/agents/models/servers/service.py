@@ -6,38 +6,119 @@ provider, and the model in its profile.
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from roost.agents.models.servers.access import ModelServerAccess
-from roost.agents.models.servers.errors import ModelAddressTaken, ModelServerNotFound, ServerModelNotFound
-from roost.agents.models.servers.model import (
-    ASK_SECONDS,
-    MODEL_ID,
-    MODELS_LIMIT,
-    PLACEHOLDER_KEY,
-    ModelServer,
-    ModelServerAddress,
-)
 from roost.agents.registry.agent_profiles import AgentProfiles
+from roost.agents.registry.repository import find_tenant_id
 from roost.agents.setup.secrets.model import SecretKind
 from roost.agents.setup.secrets.service import SecretService
+from roost.core.db import Connection, Database
+from roost.core.problem import AccessDenied, NotFound, ResourceConflict
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamProblem
 from roost.identity.caller import Caller
+from roost.identity.tenants import is_operator, is_operator_tenant
+
+ASK_SECONDS = 2.0
+"""Time for a server on this machine to list its models."""
+MODELS_LIMIT = 100
+MODEL_ID = r"[!-~]{1,150}"
+"""Form of the ids that are offered; longer and unprintable ones are left out."""
+PLACEHOLDER_KEY = "local"
+"""Value of the secret that stands for a server's key; these servers ask for none."""
+LABELS = {"ollama": "Ollama", "lmstudio": "LM Studio", "llamacpp": "llama.cpp"}
 
 
+@dataclass(frozen=True)
+class ModelServerAddress:
+    """A model server's usual address; `provider` is its id in `LABELS` and `agents/setup/secrets/providers.py`."""
+
+    provider: str
+    port: int
+
+    @property
+    def label(self) -> str:
+        return LABELS[self.provider]
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def key_name(self) -> str:
+        return f"{self.provider.upper()}_API_KEY"
+
+    @property
+    def url_name(self) -> str:
+        return f"{self.provider.upper()}_BASE_URL"
+
+
+@dataclass(frozen=True)
+class ModelServer:
+    """A model server that answered, with the ids of its models."""
+
+    address: ModelServerAddress
+    models: Sequence[str]
+
+
+class ModelServersClosed(AccessDenied):
+    """The caller is not the operator, other machines can reach the server, or `model_servers` is `none`."""
+
+    message = (
+        "Model servers of this machine are for owners and unlimited keys of the tenant 'default' only, on a server "
+        "that no other machine reaches (domain localhost, no TLS) and whose setting model_servers is not none; else "
+        "connect one by ROOST_MODEL_URL"
+    )
+
+
+class ModelServerNotFound(NotFound):
+    message = "No model server answers there"
+
+
+class ServerModelNotFound(NotFound):
+    message = "The model server does not have this model"
+
+
+class ModelAddressTaken(ResourceConflict):
+    """The tenant's variable with the server's address has another value."""
+
+    message = "The variable for the model server's address has another value"
+
+
+class ModelServerAccess:
+    """Who may reach model servers on this machine: the operator and its agents, on a machine of its own.
+
+    Asking loopback ports for other tenants would show them what runs on the host.
+    """
+
+    def __init__(self, db: Database, ports: Mapping[str, int], *, is_personal: bool) -> None:
+        """Open `ports` (provider -> port); `is_personal`: only programs of this machine reach the server."""
+        self._db = db
+        self.addresses: Sequence[ModelServerAddress] = [ModelServerAddress(*one) for one in ports.items()]
+        self._is_open = is_personal and bool(ports)
+
+    async def admits(self, caller: Caller) -> bool:
+        """Return whether the caller may look for the servers and choose one."""
+        return self._is_open and await self._db.read(lambda connection: is_operator(connection, caller))
+
+    async def admits_agent(self, agent_id: str, url: str) -> bool:
+        """Return whether the agent may reach `url`: it is the operator's, and `url` is exactly one of the addresses."""
+        if not self._is_open or url not in {address.base_url for address in self.addresses}:
+            return False
+
+        def read(connection: Connection) -> bool:
+            tenant_id = find_tenant_id(connection, agent_id)
+            return tenant_id is not None and is_operator_tenant(connection, tenant_id)
+
+        return await self._db.read(read)
+
+
+@dataclass(frozen=True)
 class ModelServerService:
-    def __init__(
-        self,
-        access: ModelServerAccess,
-        profiles: AgentProfiles,
-        secrets: SecretService,
-        connect: Callable[[ModelSettings], ModelUpstream],
-    ) -> None:
-        self._access = access
-        self._profiles = profiles
-        self._secrets = secrets
-        self._connect = connect
+    _access: ModelServerAccess
+    _profiles: AgentProfiles
+    _secrets: SecretService
+    _connect: Callable[[ModelSettings], ModelUpstream]
 
     async def find(self, caller: Caller) -> Sequence[ModelServer] | None:
         """Return the servers that answer within two seconds; None if the caller may not look for them."""
@@ -52,11 +133,12 @@ class ModelServerService:
         Raises ModelServersClosed, ModelServerNotFound, ServerModelNotFound, ModelAddressTaken, AgentNotFound, and the
         errors of secrets and of a restart.
         """
-        await self._access.require(caller)
+        if not await self._access.admits(caller):
+            raise ModelServersClosed
         address = await self._require_model(provider, model)
         secret_ids = await self._ensure_secrets(caller.tenant_id, address)
         attached, _ = await self._secrets.attach(caller.tenant_id, agent_id, secret_ids)
-        name = address.model_name(model)
+        name = f"{provider}/{model}"  # in the catalogue of an agent that uses it
         await self._profiles.update(agent_id, lambda profile: replace(profile, model=name), restart=bool(attached))
         return name
 
@@ -73,7 +155,7 @@ class ModelServerService:
 
     async def _ask(self, address: ModelServerAddress) -> ModelServer | None:
         """Ask for the list of models; None if no model server answers. The driver limits the answer's size."""
-        upstream = self._connect(address.settings)
+        upstream = self._connect(ModelSettings(address.provider, "openai", address.base_url))
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 models = await upstream.list_models()

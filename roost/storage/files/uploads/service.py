@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from roost.core.db import Connection, Database
+from roost.core.db import Database
 from roost.core.machine.threads import run_in_daemon_thread
 from roost.identity import tenants
 from roost.storage.content.receiver import ContentReceiver, PackReceiver, add_folder_tree

@@ -7,11 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from roost.agents.library.hub.bundled import is_bundled, read_catalogue
+from roost.agents.library.hub.clawhub.service import HubUploads
 from roost.agents.library.hub.errors import HubSkillNotFound, HubVersionConflict
-from roost.agents.library.hub.maintenance import HubMaintenance
+from roost.agents.library.hub.maintenance import HubMaintenance, is_bundled, read_catalogue
 from roost.agents.library.hub.model import HubCursor, HubFilter, HubReference, HubSort, Publication, parse_terms
-from roost.agents.library.hub.uploads import HubUploads
 from roost.agents.library.skills.model import LibrarySkill
 from roost.core.db import Database
 from roost.core.problem import NotFound, Problem
@@ -33,8 +32,7 @@ def other(database_url: str, database: Database, env: SkillsEnv, tmp_path: Path)
 
 
 async def publish(env: SkillsEnv, name: str = "notes", text: str = "", tenant: str = "", **fields: Any) -> Any:
-    found = await env.publisher.publish_bundle(tenant or env.tenant, make_bundle(name, text), Publication(**fields))
-    return found.listing
+    return await env.publisher.publish_bundle(tenant or env.tenant, make_bundle(name, text), Publication(**fields))
 
 
 async def outcomes(*calls: Awaitable[Any]) -> list[Any]:
@@ -51,8 +49,8 @@ def test_the_first_eight_words_of_a_query_count() -> None:
 async def test_two_servers_publish_one_version_at_once(env: SkillsEnv, other: SkillsEnv) -> None:
     found = await outcomes(*(publish(one) for one in (env, other) * 3))
     assert len({one.version.id for one in found}) == 1
-    detail = await env.hub.get_detail(HubReference("notes"))
-    assert [one.version for one in detail.versions] == ["1.0.0"]
+    _, versions = await env.hub.get_detail(HubReference("notes"))
+    assert [one.version for one in versions] == ["1.0.0"]
     assert len(await env.list_objects()) == 1
 
 
@@ -60,7 +58,8 @@ async def test_one_number_for_two_contents_is_a_conflict(env: SkillsEnv, other: 
     found = await outcomes(publish(env, text="one", version="1.0.0"), publish(other, text="two", version="1.0.0"))
     assert found.count(HubVersionConflict) == 1
     assert len(await env.list_objects()) == 1
-    assert len((await env.hub.get_detail(HubReference("notes"))).versions) == 1
+    _, versions = await env.hub.get_detail(HubReference("notes"))
+    assert len(versions) == 1
 
 
 async def test_a_refused_publication_leaves_nothing(env: SkillsEnv) -> None:
@@ -118,7 +117,8 @@ async def test_no_tenant_publishes_under_the_name_of_another(env: SkillsEnv, oth
 async def search(env: SkillsEnv, text: str) -> Sequence[str]:
     """Return the names that both kinds of search find."""
     ranked = [one.skill.name for one in await env.hub.rank(text, 10)]
-    listed = [one.skill.name for one in (await env.hub.search(HubFilter(parse_terms(text)), None, 10)).listings]
+    listings, _ = await env.hub.search(HubFilter(parse_terms(text)), None, 10)
+    listed = [one.skill.name for one in listings]
     assert sorted(ranked) == sorted(listed)
     return sorted(listed)
 
@@ -133,7 +133,7 @@ async def test_search_text_is_text(env: SkillsEnv) -> None:
         assert await search(env, text) == [], text
     assert await search(env, "") == ["odd", "plain"]
     for chosen in (HubFilter(prefix="%"), HubFilter(prefix="_lain"), HubFilter(category="' or 1=1 --")):
-        assert (await env.hub.search(chosen, None, 10)).listings == []
+        assert await env.hub.search(chosen, None, 10) == ([], None)
 
 
 async def test_forged_cursors_are_refused_or_a_position(env: SkillsEnv) -> None:
@@ -172,7 +172,7 @@ async def test_skills_of_the_package_that_could_not_be_published_are_tried_again
     for _ in range(2):
         await maintenance.run()
         found = [await env.hub.get_detail(HubReference(name)) for name in ("notes", "tables")]
-        assert [(one.skill.owner, len(one.versions)) for one in found] == [("roost", 1)] * 2
+        assert [(one.skill.owner, len(versions)) for one, versions in found] == [("roost", 1)] * 2
         await publish(env, tenant=env.find_tenant(DEFAULT_TENANT))  # the operator's own copy is another skill
 
 
@@ -180,12 +180,12 @@ async def test_only_the_files_of_the_package_have_the_mark(env: SkillsEnv) -> No
     """Earlier releases published the operator's own skills as `@roost/...` too: these stay, without the mark."""
     operator, bundled = env.find_tenant(DEFAULT_TENANT), read_catalogue()[0]
     packaged = await env.publisher.publish_bundle(operator, bundled, Publication(is_bundled=True))
-    name = packaged.listing.skill.name
+    name = packaged.skill.name
     earlier = await env.publisher.publish_bundle(operator, make_bundle("own"), Publication(is_bundled=True))
     changed = await publish(env, name, "Other text.", tenant=operator, is_bundled=True)
     copied = await env.publisher.publish_bundle(env.find_tenant("Roost"), bundled, Publication())
     found = [await env.hub.get(HubReference(name, "roost"), one) for one in ("1.0.0", changed.version.version)]
-    assert [is_bundled(one) for one in (*found, earlier.listing, copied.listing)] == [True, False, False, False]
-    assert (await env.hub.get(HubReference("own", "roost"))).skill.id == earlier.listing.skill.id
+    assert [is_bundled(one) for one in (*found, earlier, copied)] == [True, False, False, False]
+    assert (await env.hub.get(HubReference("own", "roost"))).skill.id == earlier.skill.id
     assert (await publish(env, "own", "Next.", tenant=operator)).skill.slug == "@default/own"
-    await env.publisher.unpublish(operator, earlier.listing.skill.id)
+    await env.publisher.unpublish(operator, earlier.skill.id)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.agents.library.hub.archive import write_zip
 from roost.agents.library.skills import bundle
-from roost.agents.library.skills.bundle import Bundle, BundleFile, read_files, read_zip
+from roost.agents.library.skills.bundle import Bundle, BundleFile, read_files, read_zip, write_zip
 from roost.agents.library.skills.errors import InvalidBundle
 
 SKILL = ("SKILL.md", b"---\nname: x\n---\n")

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -37,7 +38,7 @@ def check(monkeypatch: pytest.MonkeyPatch) -> CountingCheck:
 
 async def test_the_same_files_are_checked_once_for_all_tenants(check: CountingCheck) -> None:
     check.go.set()
-    made = SkillChecker()
+    made = SkillChecker(Mock(), Mock())
     for tenant in ("a", "b", "a"):
         assert (await made.check(tenant, make_bundle())).level is VerdictLevel.REVIEW
     assert check.calls == 1
@@ -47,7 +48,7 @@ async def test_the_same_files_are_checked_once_for_all_tenants(check: CountingCh
 
 async def test_a_stored_verdict_of_the_present_rules_is_taken(check: CountingCheck) -> None:
     check.go.set()
-    made = SkillChecker()
+    made = SkillChecker(Mock(), Mock())
     stored = Verdict(VerdictLevel.CLEAN, (), rules_version())
     assert await made.check("a", make_bundle(), stored) is stored
     assert check.calls == 0
@@ -56,7 +57,7 @@ async def test_a_stored_verdict_of_the_present_rules_is_taken(check: CountingChe
 
 
 async def test_checks_of_one_tenant_take_turns_also_when_callers_leave(check: CountingCheck) -> None:
-    made = SkillChecker()
+    made = SkillChecker(Mock(), Mock())
     waiting = [asyncio.create_task(made.check("a", make_bundle(text=str(number)))) for number in range(4)]
     while not check.calls:
         await asyncio.sleep(0)

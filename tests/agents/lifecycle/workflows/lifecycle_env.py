@@ -10,9 +10,8 @@ from typing import Any
 
 from roost import work
 from roost.agents.library.instances.service import TemplateInstanceService
-from roost.agents.library.skills.checks import SkillChecks
+from roost.agents.library.skills.attachments import SkillRequirements
 from roost.agents.library.skills.delivery import SkillDelivery
-from roost.agents.library.skills.requirements import SkillRequirements
 from roost.agents.library.skills.service import SkillService
 from roost.agents.lifecycle.archives.task_import import TaskImport
 from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource, StartupInputs, TrustedAuthorities
@@ -143,7 +142,6 @@ class LifecycleEnv:
         )
         library = LibraryServices(
             skills=skills,
-            checks=SkillChecks(skills),
             delivery=SkillDelivery(db, skills),
             requirements=SkillRequirements(self.secrets, self.runtimes, EgressPolicy()),
             instances=self.instances,

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from roost.agents.models.gateway.agent_catalogs import MAX_PROVIDERS, AgentCatalogs
-from roost.agents.models.gateway.catalog import ModelCatalog
+from roost.agents.models.gateway.catalog import MAX_PROVIDERS, AgentCatalogs, ModelCatalog, ModelListing
 from roost.agents.models.gateway.errors import UnknownModel
-from roost.agents.models.gateway.listing import ModelListing
 from roost.agents.models.gateway.model import AgentProviders
 from roost.drivers.model.contract import ModelSettings, ModelUpstream
 from tests.agents.models.gateway.model_env import ControlledUpstream

@@ -3,9 +3,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from roost.agents.models.gateway.catalog import ModelCatalog
+from roost.agents.models.gateway.catalog import ModelCatalog, ModelListing
 from roost.agents.models.gateway.errors import UnknownModel
-from roost.agents.models.gateway.listing import ModelListing
 from roost.agents.models.gateway.model import MAX_OFFERED_MODELS, NO_MODEL, ModelInfo
 from roost.core import clock
 from roost.drivers.model.contract import UpstreamRefused, UpstreamUnavailable
@@ -159,3 +158,24 @@ async def test_an_offer_is_never_empty_and_never_endless() -> None:
     near.serves = UpstreamUnavailable("gone")
     offer = await make_catalog(near).get_offer()
     assert (offer.ids, offer.complete) == ([NO_MODEL], False)
+
+
+async def test_many_who_ask_at_once_make_one_question() -> None:
+    near = ControlledUpstream("near", ["a"])
+    listing = ModelListing(near)
+    assert await asyncio.gather(*(listing.get_models() for _ in range(20))) == [["a"]] * 20
+    assert near.asked == 1
+
+
+async def test_one_that_is_too_slow_counts_as_unavailable() -> None:
+    near = ControlledUpstream("near", ["a"])
+    near.stalls = True
+    with pytest.raises(UpstreamUnavailable, match="near does not list its models in time"):
+        await ModelListing(near, timeout=0.01).get_models()
+
+
+async def test_the_problem_tells_what_the_upstream_said() -> None:
+    near = ControlledUpstream("near")
+    near.serves = UpstreamRefused("no such page")
+    with pytest.raises(UpstreamUnavailable, match="near does not list its models: no such page"):
+        await ModelListing(near).get_models()

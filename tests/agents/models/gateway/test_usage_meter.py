@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from roost.agents.models.gateway import store
 from roost.agents.models.gateway.model import ModelUsage
-from roost.agents.models.gateway.usage_meter import UsageMeter
+from roost.agents.models.gateway.service import UsageMeter
 from roost.core.db import Database
 from tests.drivers.model.local import until
 

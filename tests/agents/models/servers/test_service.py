@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.agents.models.servers.access import ModelServerAccess
-from roost.agents.models.servers.errors import ModelServersClosed
+from roost.agents.models.servers.service import ModelServerAccess, ModelServersClosed
 from tests.agents.models.servers.ollama import MODEL, Ollama, port_of
 from tests.drivers.model.local import raw, serving
 from tests.support.server import RunningServer, running

@@ -2,8 +2,7 @@ from datetime import date
 
 import pytest
 
-from roost.agents.models.usage.errors import InvalidUsagePeriod
-from roost.agents.models.usage.model import UsagePeriod, parse_period
+from roost.agents.models.usage.model import InvalidUsagePeriod, UsagePeriod, parse_period
 
 TODAY = date(2026, 1, 31)
 

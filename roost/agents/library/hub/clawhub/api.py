@@ -8,16 +8,13 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from roost.agents.library.hub.archive import write_zip
 from roost.agents.library.hub.clawhub import schemas
-from roost.agents.library.hub.clawhub.service import RegistryService
+from roost.agents.library.hub.clawhub.service import HubUploads, RegistryService, UploadedSkillFile
 from roost.agents.library.hub.errors import HubFileNotFound
 from roost.agents.library.hub.model import HubFilter, HubListing, HubReference, check_tag, parse_reference
 from roost.agents.library.hub.publishing import HubPublisher
 from roost.agents.library.hub.service import HubService
-from roost.agents.library.hub.uploads import HubUploads
-from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle
-from roost.agents.library.skills.upload import BundleUpload
+from roost.agents.library.skills.bundle import FILES_LIMIT, Bundle, BundleUpload, write_zip
 from roost.core.machine.threads import run_in_daemon_thread
 from roost.identity.authenticator import ServiceCaller
 from roost.web.multipart import receive_form
@@ -51,8 +48,7 @@ async def _find_by_query(
     version: _Version = None,
     tag: _Version = None,
 ) -> HubListing:
-    check_tag(tag)
-    return await hub.get(parse_reference(slug, owner), version)
+    return await _find_skill(hub, slug, owner, version, tag)
 
 
 Found = Annotated[HubListing, Depends(_find_skill)]
@@ -73,7 +69,8 @@ async def search_registry(
     found = await hub.rank(query.q, query.limit)  # those of that name are first
     if query.mode == "exact":
         found = [one for one in found if one.skill.name == query.q.strip().lower()]
-    return schemas.search_response(found)
+    results = [schemas.search_result(one, (len(found) - place) / len(found)) for place, one in enumerate(found)]
+    return schemas.RegistrySearchResponse(results=results)
 
 
 @router.get("/api/v1/skills")
@@ -82,8 +79,7 @@ async def list_registry_skills(
 ) -> schemas.RegistryListResponse:
     """List published skills."""
     chosen = HubFilter(prefix=query.prefix.lower() if query.prefix else None, sort=query.order)
-    page = await hub.search(chosen, query.cursor, query.limit)
-    return schemas.list_response(page.listings, page.next_cursor)
+    return schemas.list_response(*await hub.search(chosen, query.cursor, query.limit))
 
 
 @router.post("/api/v1/skills/-/upload-url")
@@ -113,7 +109,10 @@ async def publish_bundle(
     owner, publication = fields.owner_handle, fields.publication()
     published = await registry.publish(caller.tenant_id, fields.slug, owner, bundle, publication)
     await uploads.remove(caller.tenant_id)
-    return schemas.publish_response(published.listing)
+    skill, version = published.skill, published.version
+    return schemas.PublishBundleResponse(
+        skill_id=skill.id, version_id=version.id, slug=skill.name, version=version.version
+    )
 
 
 async def _receive_bundle(
@@ -127,7 +126,8 @@ async def _receive_bundle(
             fields = schemas.PublishBundleFields.model_validate_json(form.get("payload", ""))
             return fields, await run_in_daemon_thread(upload.finish)
         chosen = schemas.PublishBundleRequest.model_validate_json(await request.body())
-        return chosen, await uploads.collect(tenant_id, chosen.uploaded_files())
+        files = [UploadedSkillFile(one.path, one.storage_id, one.sha256) for one in chosen.files]
+        return chosen, await uploads.collect(tenant_id, files)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
         raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from None
@@ -152,7 +152,8 @@ async def withdraw_skill(
 @router.get("/api/v1/skills/{slug}/versions")
 async def list_registry_versions(hub: Hub, slug: Slug, owner: _Handle = None) -> schemas.RegistryVersionList:
     """List the versions of a skill, last published first."""
-    return schemas.version_list(await hub.get_detail(parse_reference(slug, owner)))
+    _, versions = await hub.get_detail(parse_reference(slug, owner))
+    return schemas.RegistryVersionList(items=[schemas.version_summary(one) for one in versions])
 
 
 @router.get("/api/v1/skills/{slug}/versions/{version}")
@@ -211,7 +212,9 @@ async def resolve_version(
     hub: Hub, found: FoundByQuery, fingerprint: Annotated[str, Query(alias="hash", max_length=128)]
 ) -> schemas.ResolveVersionResponse:
     """Return the version whose files have that fingerprint, and the newest one."""
-    return schemas.resolve_response(found, await hub.find_by_fingerprint(found.skill, fingerprint.lower()))
+    match = await hub.find_by_fingerprint(found.skill, fingerprint.lower())
+    latest = schemas.version_summary(found.version)
+    return schemas.ResolveVersionResponse(match=match and schemas.version_summary(match), latest_version=latest)
 
 
 @router.get("/api/v1/whoami")

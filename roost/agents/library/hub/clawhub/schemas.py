@@ -16,8 +16,6 @@ from roost.agents.library.hub.model import (
     HubVersion,
     Publication,
 )
-from roost.agents.library.hub.service import HubDetail
-from roost.agents.library.hub.uploads import UploadedSkillFile
 from roost.agents.library.skills.bundle import BYTES_LIMIT, FILES_LIMIT
 from roost.agents.library.skills.verdict import VerdictLevel
 from roost.web.schemas import BINARY, ApiSchema, Text, describe_body
@@ -25,7 +23,7 @@ from roost.web.schemas import BINARY, ApiSchema, Text, describe_body
 _LICENSE = "MIT-0"  # the only one that the protocol knows
 _RESULTS_LIMIT = 200
 _NEWEST_FIRST = frozenset({"createdAt", "newest", "updated", "updatedAt"})
-_VERDICTS: Mapping[VerdictLevel, Literal["clean", "suspicious", "malicious"]] = {
+VERDICTS: Mapping[VerdictLevel, Literal["clean", "suspicious", "malicious"]] = {
     VerdictLevel.CLEAN: "clean",
     VerdictLevel.REVIEW: "suspicious",
     VerdictLevel.DANGEROUS: "malicious",
@@ -103,9 +101,6 @@ class PublishBundleRequest(PublishBundleFields):
     """A publication of uploaded files."""
 
     files: Annotated[Sequence[PublishedFileRequest], Field(min_length=1, max_length=FILES_LIMIT)]
-
-    def uploaded_files(self) -> Sequence[UploadedSkillFile]:
-        return [UploadedSkillFile(one.path, one.storage_id, one.sha256) for one in self.files]
 
 
 class WithdrawSkillRequest(ApiSchema):
@@ -279,22 +274,12 @@ def _describe_publication() -> dict[str, Any]:
 PUBLISH_OPENAPI = _describe_publication()
 
 
-def publish_response(found: HubListing) -> PublishBundleResponse:
-    return PublishBundleResponse(
-        skill_id=found.skill.id, version_id=found.version.id, slug=found.skill.name, version=found.version.version
-    )
-
-
-def search_response(found: Sequence[HubListing]) -> RegistrySearchResponse:
-    count = len(found)
-    results = [_result(one, (count - place) / count) for place, one in enumerate(found)]
-    return RegistrySearchResponse(results=results)
-
-
 def list_response(found: Sequence[HubListing], next_cursor: str | None) -> RegistryListResponse:
     items = [
         RegistryListItem(
-            **_skill_fields(one.skill, one.version), latest_version=_latest(one.version), owner=_owner(one.skill)
+            **_skill_fields(one.skill, one.version),
+            latest_version=version_summary(one.version),
+            owner=_owner(one.skill),
         )
         for one in found
     ]
@@ -304,18 +289,14 @@ def list_response(found: Sequence[HubListing], next_cursor: str | None) -> Regis
 def skill_response(found: HubListing) -> RegistrySkillResponse:
     return RegistrySkillResponse(
         skill=RegistrySkillRecord(**_skill_fields(found.skill, found.version)),
-        latest_version=_latest(found.version),
+        latest_version=version_summary(found.version),
         owner=_owner(found.skill),
         moderation=describe_moderation(found.version),
     )
 
 
-def version_list(found: HubDetail) -> RegistryVersionList:
-    return RegistryVersionList(items=[_latest(one) for one in found.versions])
-
-
 def version_response(found: HubListing, files: Sequence[RegistryVersionFileRecord]) -> RegistryVersionResponse:
-    latest = _latest(found.version)
+    latest = version_summary(found.version)
     return RegistryVersionResponse(
         version=RegistryVersionRecord(**vars(latest), cid=found.version.cid, files=files),
         skill=RegistrySkillRecord(**_skill_fields(found.skill, found.version)),
@@ -338,18 +319,14 @@ def describe_moderation(version: HubVersion) -> ModerationRecord:
     return ModerationRecord(
         is_suspicious=found.level is VerdictLevel.DANGEROUS,
         is_malware_blocked=False,
-        verdict=_VERDICTS[found.level],
+        verdict=VERDICTS[found.level],
         reason_codes=sorted({one.rule for one in found.findings}),
         engine_version=found.rules_version,
         evidence=evidence,
     )
 
 
-def resolve_response(found: HubListing, match: HubVersion | None) -> ResolveVersionResponse:
-    return ResolveVersionResponse(match=_latest(match) if match else None, latest_version=_latest(found.version))
-
-
-def _result(found: HubListing, score: float) -> RegistryResultRecord:
+def search_result(found: HubListing, score: float) -> RegistryResultRecord:
     skill = found.skill
     return RegistryResultRecord(
         slug=skill.name,
@@ -359,7 +336,7 @@ def _result(found: HubListing, score: float) -> RegistryResultRecord:
         version=found.version.version,
         score=score,
         downloads=skill.install_count,
-        updated_at=_millis(skill.updated_at),
+        updated_at=to_millis(skill.updated_at),
         owner=_owner(skill),
     )
 
@@ -373,15 +350,15 @@ def _skill_fields(skill: HubSkill, latest: HubVersion) -> dict[str, Any]:
         "topics": skill.tags,
         "tags": {"latest": latest.version},
         "stats": RegistryStatsRecord(downloads=skill.install_count, installs_all_time=skill.install_count),
-        "created_at": _millis(skill.created_at),
-        "updated_at": _millis(skill.updated_at),
+        "created_at": to_millis(skill.created_at),
+        "updated_at": to_millis(skill.updated_at),
     }
 
 
-def _latest(version: HubVersion) -> LatestVersionRecord:
+def version_summary(version: HubVersion) -> LatestVersionRecord:
     return LatestVersionRecord(
         version=version.version,
-        created_at=_millis(version.created_at),
+        created_at=to_millis(version.created_at),
         changelog=version.changelog,
         license=_LICENSE if version.license == _LICENSE else None,
     )
@@ -395,5 +372,5 @@ def _title(skill: HubSkill) -> str:
     return skill.name.replace("-", " ").title()
 
 
-def _millis(moment: datetime) -> int:
+def to_millis(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from functools import cache
 
 from roost.agents.library.skills.bundle import Bundle
-from roost.agents.library.skills.verdict.content_checks import decode_text, find_content_problems, is_media
-from roost.agents.library.skills.verdict.model import Finding, SkillRule, Verdict, VerdictLevel
-from roost.agents.library.skills.verdict.rules import RULES, rules_version
-from roost.agents.library.skills.verdict.text_checks import (
+from roost.agents.library.skills.verdict.content_checks import (
     cut_chunks,
+    decode_text,
+    find_content_problems,
     find_encoded_blocks,
     find_homoglyph,
     find_unicode_problems,
     fold_lookalikes,
+    is_media,
     remove_flags,
 )
+from roost.agents.library.skills.verdict.model import Finding, SkillRule, Verdict, VerdictLevel
+from roost.agents.library.skills.verdict.rules import RULES, rules_version
 from roost.core.sanitize import sanitize_line
 
 TEXT_LIMIT = 2 * 1000**2
@@ -69,16 +71,15 @@ def check_bundle(bundle: Bundle) -> Verdict:
     findings: list[Finding] = []
     budget, searched = _Budget(CPU_LIMIT), 0
     for path, file in bundle.files.items():
-        found = [_find(problem.rule, path, 1, problem.reason) for problem in find_content_problems(path, file.content)]
+        found = [_find(rule, path, 1, reason) for rule, reason in find_content_problems(path, file.content)]
         is_program = any(finding.rule in ("executable-content", "nested-archive") for finding in found)
         findings += found
         if is_program or is_media(file.content):
             continue
         text = decode_text(file.content)
         if searched + len(text) > TEXT_LIMIT:
-            findings.append(
-                _find("unchecked-content", path, 1, f"more than {TEXT_LIMIT // 1000**2} million characters")
-            )
+            excess = f"more than {TEXT_LIMIT // 1000**2} million characters"
+            findings.append(_find("unchecked-content", path, 1, excess))
         text = text[: TEXT_LIMIT - searched]
         searched += len(text)
         try:

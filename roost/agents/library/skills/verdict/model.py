@@ -39,7 +39,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class SkillRule:
-    """A rule; one without patterns has a function in `content_checks.py` or `text_checks.py`.
+    """A rule; one without patterns has a function in `content_checks.py`.
 
     patterns: regular expressions for one line, without regard to case; each quantifier is bounded, and long gaps are
     those of `followed_by`, so that a hostile line takes little time. triggers: a line that has none of them, in lower

@@ -84,19 +84,9 @@ RULES: Sequence[SkillRule] = (
             followed_by(r"\b(?:iex|invoke-expression)\b", 80) + r"(?:downloadstring|iwr|invoke-webrequest|irm\b)",
             followed_by(r"\b(?:iwr|irm|invoke-webrequest)\b", 200, "|") + r"\|\s{0,4}(?:iex|invoke-expression)\b",
         ),
-        (
-            "curl",
-            "wget",
-            "fetch",
-            "iwr",
-            "irm",
-            "invoke-",
-            "urlopen",
-            "requests.get",
-            "httpx.get",
-            "urlretrieve",
-            "iex",
-        ),
+        """
+        curl wget fetch iwr irm invoke- urlopen requests.get httpx.get urlretrieve iex
+        """.split(),
     ),
     SkillRule(
         "download-and-run",
@@ -122,21 +112,10 @@ RULES: Sequence[SkillRule] = (
             + r"base64\s{1,4}(?:-d|--decode)",
             followed_by(r"\bpowershell\b", 80) + r"\s-e(?:nc|ncodedcommand)?\s{1,4}[A-Za-z0-9+/=]{20}",
         ),
-        (
-            "base64",
-            "xxd",
-            "openssl",
-            "b64decode",
-            "a85decode",
-            "unhexlify",
-            "fromhex",
-            "decompress",
-            "marshal",
-            "atob",
-            "codecs",
-            "buffer.from",
-            "powershell",
-        ),
+        """
+        base64 xxd openssl b64decode a85decode unhexlify fromhex decompress marshal atob codecs buffer.from
+        powershell
+        """.split(),
     ),
     SkillRule(
         "reverse-shell",
@@ -234,20 +213,10 @@ RULES: Sequence[SkillRule] = (
         (
             r"\b(?:webhook\.site|requestbin\.\w{2,6}|[\w-]{1,64}\.m\.pipedream\.net|hookbin\.com|beeceptor\.com|requestcatcher\.com|burpcollaborator\.net|oastify\.com|interact\.sh|[\w-]{1,64}\.oast\.\w{2,6}|canarytokens\.\w{2,6}|dnslog\.cn)\b",
         ),
-        (
-            "webhook.site",
-            "requestbin",
-            "pipedream",
-            "hookbin",
-            "beeceptor",
-            "requestcatcher",
-            "burpcollaborator",
-            "oastify",
-            "interact.sh",
-            ".oast.",
-            "canarytokens",
-            "dnslog",
-        ),
+        """
+        webhook.site requestbin pipedream hookbin beeceptor requestcatcher burpcollaborator oastify interact.sh
+        .oast. canarytokens dnslog
+        """.split(),
     ),
     SkillRule(
         "relay-address",
@@ -262,33 +231,11 @@ RULES: Sequence[SkillRule] = (
             r"\b[\w-]{1,64}\.(?:ngrok(?:-free)?\.(?:io|app|dev)|trycloudflare\.com|loca\.lt|serveo\.net|localhost\.run|onion)\b",
             r"\bhttps?://(?:bit\.ly|tinyurl\.com|is\.gd|t\.ly|cutt\.ly|rb\.gy)/\w",
         ),
-        (
-            "hooks.slack",
-            "/webhooks/",
-            "telegram.org/bot",
-            "paste",
-            "hastebin",
-            "ghostbin",
-            "rentry",
-            "glot.io",
-            "transfer.sh",
-            "0x0.st",
-            "file.io",
-            "termbin",
-            "catbox",
-            "anonfiles",
-            "ngrok",
-            "trycloudflare",
-            "loca.lt",
-            "serveo",
-            "localhost.run",
-            ".onion",
-            "bit.ly",
-            "tinyurl",
-            "is.gd",
-            "t.ly",
-            "rb.gy",
-        ),
+        """
+        hooks.slack /webhooks/ telegram.org/bot paste hastebin ghostbin rentry glot.io transfer.sh 0x0.st file.io
+        termbin catbox anonfiles ngrok trycloudflare loca.lt serveo localhost.run .onion bit.ly tinyurl is.gd t.ly
+        rb.gy
+        """.split(),
     ),
     SkillRule(
         "obfuscated-code",
@@ -350,5 +297,5 @@ RULES: Sequence[SkillRule] = (
 
 def rules_version(rules: Sequence[SkillRule] = RULES) -> str:
     """Return the version of the rules, which changes with each of them."""
-    text = repr([(rule.id, rule.level.value, rule.patterns, rule.triggers) for rule in rules])
+    text = repr([(rule.id, rule.level.value, rule.patterns, tuple(rule.triggers)) for rule in rules])
     return f"{CHECKS_REVISION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

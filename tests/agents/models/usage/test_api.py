@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from roost.agents.models.gateway.model import UsageCount, UsageSummary
+from roost.agents.models.usage.api import UsageQuery, UsageReport
 from roost.agents.models.usage.model import UsagePeriod
-from roost.agents.models.usage.schemas import UsageQuery, UsageReport
 
 
 def test_a_report_has_every_day_and_the_total() -> None:

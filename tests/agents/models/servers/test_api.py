@@ -2,8 +2,8 @@ import pytest
 from pydantic import ValidationError
 
 from roost.agents.models.gateway.model import ModelInfo, ModelOffer
-from roost.agents.models.servers.model import ModelServer, ModelServerAddress
-from roost.agents.models.servers.schemas import AgentModelList, ModelServerList, UseModelServerRequest
+from roost.agents.models.servers.api import AgentModelList, ModelServerList, UseModelServerRequest
+from roost.agents.models.servers.service import ModelServer, ModelServerAddress
 
 
 def test_servers_that_were_not_looked_for_are_told_from_none() -> None:
