@@ -36,8 +36,8 @@ from roost.agents.setup.secrets.service import SecretService
 from roost.agents.setup.tasks.service import TaskService
 from roost.agents.workspace.commands.service import CommandService
 from roost.agents.workspace.files.service import AgentFileService
-from roost.agents.workspace.git.build import PushBuild
 from roost.agents.workspace.git.maintenance import RepositoryMaintenance
+from roost.agents.workspace.git.push import PushBuild
 from roost.agents.workspace.git.service import AgentGitService
 from roost.agents.workspace.logs.service import LogService
 from roost.agents.workspace.terminals.service import TerminalService

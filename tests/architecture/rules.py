@@ -190,7 +190,7 @@ RULES: tuple[Rule, ...] = (
             "roost/agents/chat/*",  # an answer is received while heartbeats are sent, and outlives its request
             "roost/agents/workspace/logs/feed.py",  # one reader of a container's log for all who follow it
             *("roost/web/duplex_response.py", "roost/web/event_stream.py"),  # a pause races the next event
-            "roost/agents/workspace/git/build.py",  # the log is read while the build is awaited
+            "roost/agents/workspace/git/push.py",  # the log is read while the build is awaited
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
             "roost/agents/network/egress/*",  # two directions of a tunnel

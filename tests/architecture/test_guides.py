@@ -304,8 +304,12 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
     "terminal": [
         ("at most 8 sessions", "warden.terminal:MAX_TERMINALS", 8),
-        ("A session without a connection ends after 60 seconds", "agents.workspace.terminals.model:GRACE_SECONDS", 60),
-        ("size, 1 to 1000", "agents.workspace.terminals.model:SIZE_LIMIT", 1000),
+        (
+            "A session without a connection ends after 60 seconds",
+            "agents.workspace.terminals.service:GRACE_SECONDS",
+            60,
+        ),
+        ("size, 1 to 1000", "agents.workspace.terminals.service:SIZE_LIMIT", 1000),
         ("at most 16 KiB a message", "http.server.websocket:MESSAGE_LIMIT", 16 * KIB),
         (
             "at most 64 KiB (and one read) of output are beyond the last one. The last 256 KiB",

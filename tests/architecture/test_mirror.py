@@ -31,6 +31,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/fake/conversations.py": "tests/conformance/test_engine_chat.py",
     "roost/agents/workspace/commands/service.py": "tests/contract/test_workspace.py",
     "roost/agents/lifecycle/system/*.py": "tests/contract/test_system.py",
+    "roost/agents/lifecycle/versions/api.py": "tests/contract/test_versions.py",
     "roost/events/api.py": "tests/contract/test_events.py",
     "roost/agents/workspace/commands/api.py": "tests/contract/test_command_stream.py",
     "roost/agents/workspace/terminals/*.py": "tests/contract/test_terminal.py",
@@ -94,7 +95,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/workspace/logs/api.py": "tests/contract/test_log_stream.py",
     "roost/agents/workspace/logs/feed.py": "tests/agents/workspace/logs/test_service.py",  # through those who follow
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
-    "roost/agents/network/egress/streams.py": "tests/agents/network/egress/test_proxy.py",  # needs both ends
     "roost/net/errors.py": "tests/net/test_dialer.py",  # raised there
     "roost/warden_client/errors.py": "tests/warden_client/test_client.py",  # raised there
     "roost/warden_client/connection.py": "tests/warden_client/test_client.py",  # its part

@@ -13,18 +13,15 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, C
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
-from roost.agents.network.routes.errors import InvalidRoutes
-from roost.agents.network.routes.model import check_port, parse_prefix
+from roost.agents.network.routes.model import InvalidRoutes, check_port, parse_prefix
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import DESCRIPTION_LIMIT, EMOJI_LIMIT, NAME_LIMIT, VIBE_LIMIT, validate_agent_name
 from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
-from roost.agents.setup.secrets.errors import InvalidSecret
 from roost.agents.setup.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
-from roost.agents.setup.secrets.model import SecretKind, validate_secret_name
-from roost.agents.setup.tasks.errors import InvalidTaskParameters
+from roost.agents.setup.secrets.model import InvalidSecret, SecretKind, validate_secret_name
 from roost.agents.setup.tasks.model import DESCRIPTION_LIMIT as TASK_DESCRIPTION_LIMIT
 from roost.agents.setup.tasks.model import NAME_LIMIT as TASK_NAME_LIMIT
-from roost.agents.setup.tasks.model import TASK_LIMIT, parse_new_task
+from roost.agents.setup.tasks.model import TASK_LIMIT, InvalidTaskParameters, parse_new_task
 from roost.agents.setup.tasks.schedules import InvalidSchedule, parse_schedule
 from roost.agents.setup.tasks.schemas import (
     CreateTaskRequest,
@@ -34,8 +31,8 @@ from roost.agents.setup.tasks.schemas import (
     schedule_record,
     task_record,
 )
-from roost.agents.workspace.scripts.errors import InvalidManifest
 from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, decode_manifest, parse_script
+from roost.agents.workspace.scripts.model import InvalidManifest
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import AGENT_TURN, Task
 from roost.drivers.runtime.contract import WARDEN_PORTS

@@ -7,8 +7,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from roost.agents.lifecycle.versions import model
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion, TooManyEngineVersions, VersionInstallFailed
-from roost.agents.lifecycle.versions.model import EngineReleases, VersionCheck, VersionChoices
+from roost.agents.lifecycle.versions.model import (
+    EngineReleases,
+    InvalidEngineVersion,
+    TooManyEngineVersions,
+    VersionCheck,
+    VersionChoices,
+    VersionInstallFailed,
+)
 from roost.agents.lifecycle.versions.registry import EngineVersionRegistry
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core import clock, log

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.lifecycle.versions.model import InvalidEngineVersion
 from roost.agents.lifecycle.workflows import schemas
 from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
 from roost.agents.lifecycle.workflows.details import AgentDetails

@@ -9,8 +9,8 @@ from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.library.skills.attachments import AgentSkillService
 from roost.agents.library.skills.schemas import AttachedSkillRecord
 from roost.agents.lifecycle.workflows import schemas
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed
 from roost.agents.lifecycle.workflows.gateway import Origin
+from roost.agents.lifecycle.workflows.model import AgentStartFailed
 from roost.agents.network.routes.schemas import RouteRecord
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes

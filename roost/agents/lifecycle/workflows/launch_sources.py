@@ -20,7 +20,7 @@ from roost.agents.network.routes.model import PathRoute, parse_prefix
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentProfile
-from roost.agents.setup.channels.errors import ChannelPlanTooSmall
+from roost.agents.setup.channels.model import ChannelPlanTooSmall
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger

@@ -9,7 +9,7 @@ from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.details import AgentDetails
-from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
+from roost.agents.lifecycle.workflows.model import AgentRestartFailed
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.workspace.snapshots.model import SnapshotTrigger

@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle.workflows.errors import DiskLimitReached, public_reason
 from roost.agents.lifecycle.workflows.gateway import STOP_SECONDS
-from roost.agents.lifecycle.workflows.model import START, START_GRACE, START_RETRIES
+from roost.agents.lifecycle.workflows.model import START, START_GRACE, START_RETRIES, DiskLimitReached, public_reason
 from roost.agents.lifecycle.workflows.start_steps import StartContext, StartStep
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound

@@ -13,12 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle.versions.errors import VersionInstallFailed
-from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
+from roost.agents.lifecycle.versions.model import INSTALL_SECONDS, VersionInstallFailed
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.agents.lifecycle.workflows import model
-from roost.agents.lifecycle.workflows.errors import AgentRestartFailed, public_reason
-from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
+from roost.agents.lifecycle.workflows.model import UPDATE, AgentRestartFailed, UpdateResult, public_reason
 from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound

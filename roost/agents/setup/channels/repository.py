@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels import store
-from roost.agents.setup.channels.errors import BotTokenInUse
-from roost.agents.setup.channels.model import Channel
+from roost.agents.setup.channels.model import BotTokenInUse, Channel
 from roost.core import clock
 from roost.core.db import Database, DataChange, record_change
 from roost.core.seal import Sealer, UnsealFailed

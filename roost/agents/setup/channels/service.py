@@ -13,22 +13,20 @@ from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.setup.channels.errors import (
-    ChannelApprovalFailed,
-    ChannelConfigurationFailed,
-    ChannelRemovalFailed,
-    PairingUnsupported,
-    TooManyChannelWatches,
-    UnsupportedChannel,
-)
 from roost.agents.setup.channels.model import (
     LABELS,
     Channel,
+    ChannelApprovalFailed,
     ChannelChange,
+    ChannelConfigurationFailed,
     ChannelOverview,
+    ChannelRemovalFailed,
     ChannelRequest,
     ChannelRestarts,
     ChannelStatus,
+    PairingUnsupported,
+    TooManyChannelWatches,
+    UnsupportedChannel,
     redact_state,
 )
 from roost.agents.setup.channels.repository import ChannelRepository

@@ -1,17 +1,45 @@
 """Devices of an agent, which its engine stores."""
 
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.setup.devices import model
-from roost.agents.setup.devices.errors import DevicesUnsupported
-from roost.agents.setup.devices.model import DeviceApprovals, FailedDeviceApproval
 from roost.core import log
 from roost.core.db import Database, DataChange, write_change
+from roost.core.problem import NotFound
 from roost.drivers.engine.abilities.devices import DeviceList, DeviceRequestNotFound
 from roost.drivers.engine.contract import EngineFailed
 from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenFailed
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+@dataclass(frozen=True)
+class FailedDeviceApproval:
+    request_id: str
+    error: str
+
+
+@dataclass(frozen=True)
+class DeviceApprovals:
+    """Approved and failed requests of those that were pending at the call."""
+
+    approved: Sequence[str]
+    failed: Sequence[FailedDeviceApproval]
+
+
+def is_request_id(text: str) -> bool:
+    """Return whether the text has the format of a request id; other texts are never sent to an engine."""
+    return _REQUEST_ID.fullmatch(text) is not None
+
+
+class DevicesUnsupported(NotFound):
+    """The agent's engine has no device pairing, so it has no requests."""
+
+    message = "This agent's engine has no device pairing"
+
 
 _log = log.get_logger("devices")
 
@@ -34,7 +62,7 @@ class DeviceService:
         engine, context = await self._runtimes.get_context(agent_id)
         if engine.devices is None:
             raise DevicesUnsupported
-        if not model.is_request_id(request_id):
+        if not is_request_id(request_id):
             raise DeviceRequestNotFound
         async with _engine_failures(agent_id):
             await engine.devices.approve(context, request_id)

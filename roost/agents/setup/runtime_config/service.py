@@ -5,34 +5,97 @@ next start would write the same file, so it survives restarts of gateway and ser
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.setup.runtime_config import model
-from roost.agents.setup.runtime_config.errors import (
-    ConfigReadFailed,
-    ConfigUnsupported,
-    ConfigValidationFailed,
-    ConfigWriteFailed,
-    InvalidConfig,
-)
-from roost.agents.setup.runtime_config.model import ConfigRestarts, GatewaySetups
+from roost.agents.registry.model import Agent
 from roost.core import log
-from roost.core.problem import Problem
+from roost.core.entity_tags import is_precondition_failed
+from roost.core.problem import InvalidInput, PayloadTooLarge, Problem, ResourceConflict
 from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.configuration import (
+    TEXT_LIMIT,
     ConfigurationAbility,
     ConfigurationRejected,
     ConfigurationVerdict,
     ConfigurationWritten,
     Expectation,
 )
-from roost.drivers.engine.contract import EngineFailed
+from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.warden_client import errors as warden_errors
 from roost.warden_client.errors import ContainerNotRunning
+
+
+class GatewaySetups(Protocol):
+    """Returns the current setup of the agent's gateway, which contains the platform's keys."""
+
+    def __call__(self, agent: Agent) -> Awaitable[GatewaySetup]: ...
+
+
+class ConfigRestarts(Protocol):
+    """Restarts the agent's gateway and returns once it responds; raises a Problem if it does not."""
+
+    def __call__(self, agent_id: str) -> Awaitable[object]: ...
+
+
+def format_etag(config: str) -> str:
+    """Return the strong entity tag of a configuration as its user may see it."""
+    return f'"{hashlib.sha256(config.encode("utf-8", "replace")).hexdigest()}"'
+
+
+def expect_tags(if_match: str | None) -> Expectation | None:
+    """Return which present configuration `If-Match` allows a write to replace, None for any."""
+    if if_match is None:
+        return None
+    return lambda config: not is_precondition_failed(if_match, format_etag(config))
+
+
+def encode_config(config: Any) -> str:
+    """Convert a configuration, text or JSON object, to text. Raises InvalidConfig, ConfigTooLarge."""
+    if not isinstance(config, str | dict):
+        raise InvalidConfig
+    text = config if isinstance(config, str) else json.dumps(config, indent=2, ensure_ascii=False)
+    if not text.strip():  # valid YAML, but no configuration
+        raise InvalidConfig
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidConfig from None
+    if size > TEXT_LIMIT:
+        raise ConfigTooLarge
+    return text
+
+
+class InvalidConfig(InvalidInput):
+    """The configuration is malformed, or the engine rejects it; then `detail` is its own message."""
+
+    message = "Invalid JSON"
+
+
+class ConfigTooLarge(PayloadTooLarge):
+    message = "A configuration can have at most 512 KiB"
+
+
+class ConfigUnsupported(ResourceConflict):
+    message = "This agent's engine has no configuration"
+
+
+class ConfigReadFailed(Problem):
+    message = "Failed to read config"
+
+
+class ConfigWriteFailed(Problem):
+    message = "Failed to write config"
+
+
+class ConfigValidationFailed(Problem):
+    message = "Validation command failed"
+
 
 _log = log.get_logger("runtime_config")
 _FAILURES = (
@@ -69,7 +132,7 @@ class RuntimeConfigService:
         Raises AgentNotFound, ConfigUnsupported, ConfigValidationFailed; InvalidConfig for a submitted configuration.
         """
         ability, context = await self._ability(agent_id)
-        text = None if config is None else model.encode_config(config)
+        text = None if config is None else encode_config(config)
         return await self._validate(ability, context, agent_id, text)
 
     async def write(self, agent_id: str, config: Any, is_expected: Expectation | None = None) -> None:
@@ -78,7 +141,7 @@ class RuntimeConfigService:
         Raises AgentNotFound, ConfigUnsupported, InvalidConfig, ConfigurationChanged, ConfigWriteFailed.
         """
         ability, context = await self._ability(agent_id)
-        text = model.encode_config(config)
+        text = encode_config(config)
         await self._validate(ability, context, agent_id, text)
         async with self._locks.setdefault(agent_id, asyncio.Lock()):
             await self._replace(ability, context, agent_id, text, is_expected)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from roost.agents.setup.secrets import model, store
-from roost.agents.setup.secrets.errors import UnreadableSecret
-from roost.agents.setup.secrets.model import GatewayEnvironment, SecretKind
+from roost.agents.setup.secrets.model import GatewayEnvironment, SecretKind, UnreadableSecret
 from roost.agents.setup.secrets.secret_sealer import SecretSealer
 from roost.core.db import Database
 from roost.core.seal import Sealer

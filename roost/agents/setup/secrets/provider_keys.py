@@ -6,8 +6,7 @@ from sqlalchemy import Connection
 
 from roost.agents.registry.repository import AgentRepository, find_agent
 from roost.agents.setup.secrets import model, store
-from roost.agents.setup.secrets.errors import InvalidSecret, SecretShared
-from roost.agents.setup.secrets.model import ProviderKey, Secret, SecretKind
+from roost.agents.setup.secrets.model import InvalidSecret, ProviderKey, Secret, SecretKind, SecretShared
 from roost.agents.setup.secrets.providers import PROVIDERS
 from roost.agents.setup.secrets.secret_sealer import SecretSealer
 from roost.agents.setup.secrets.service import SecretService

@@ -1,8 +1,7 @@
 """Encryption of secrets' values, each bound to its tenant, its secret and its version."""
 
 from roost.agents.setup.secrets import store
-from roost.agents.setup.secrets.errors import SecretsNotConfigured, UnreadableSecret
-from roost.agents.setup.secrets.model import Secret
+from roost.agents.setup.secrets.model import Secret, SecretsNotConfigured, UnreadableSecret
 from roost.core import log
 from roost.core.seal import Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive

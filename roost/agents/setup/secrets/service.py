@@ -14,8 +14,15 @@ from roost.agents.registry.model import AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.secrets import model, store
 from roost.agents.setup.secrets.environment import SecretEnvironment
-from roost.agents.setup.secrets.errors import SecretAttached, SecretNotFound, UnreadableSecret
-from roost.agents.setup.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.agents.setup.secrets.model import (
+    AttachedSecret,
+    Secret,
+    SecretAttached,
+    SecretKind,
+    SecretNotFound,
+    SecretWithAgents,
+    UnreadableSecret,
+)
 from roost.agents.setup.secrets.providers import PROVIDER_OF
 from roost.agents.setup.secrets.secret_sealer import SecretSealer
 from roost.agents.setup.secrets.writer import SecretWriter, check_agent_secrets, record_secret

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from roost.agents.setup.secrets import model, store
-from roost.agents.setup.secrets.errors import DuplicateSecretName, SecretLimitReached
-from roost.agents.setup.secrets.model import Secret, SecretKind
+from roost.agents.setup.secrets.model import DuplicateSecretName, Secret, SecretKind, SecretLimitReached
 from roost.agents.setup.secrets.secret_sealer import SecretSealer
 from roost.core import clock, ids
 from roost.core.db import DataChange, record_change

@@ -5,8 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.setup.tasks import schemas
-from roost.agents.setup.tasks.errors import InvalidTaskParameters
-from roost.agents.setup.tasks.model import RUNS_DEFAULT, RUNS_LIMIT
+from roost.agents.setup.tasks.model import RUNS_DEFAULT, RUNS_LIMIT, InvalidTaskParameters
 from roost.agents.setup.tasks.service import TaskService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with

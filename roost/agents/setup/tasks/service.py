@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.setup.tasks import model
-from roost.agents.setup.tasks.errors import (
+from roost.agents.setup.tasks.model import (
     InvalidTaskParameters,
     TaskAlreadyRunning,
     TaskCreateFailed,

@@ -7,15 +7,48 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, WebSocket
+from pydantic import Field, StrictFloat
 
-from roost.agents.workspace.commands import schemas
-from roost.agents.workspace.commands.errors import InvalidCommand
-from roost.agents.workspace.commands.service import CommandService
+from roost.agents.workspace.commands.service import EXEC_TIMEOUT_LIMIT, CommandService, InvalidCommand
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.warden_client.client import ExecOutput
 from roost.web.errors import refuse_body_with
+from roost.web.schemas import ApiSchema, Moment
 from roost.web.service_registry import provide_service
 from roost.web.websocket import accept_reader, run_while_connected, serve_socket
+
+_TIMEOUT = Field(gt=0, le=EXEC_TIMEOUT_LIMIT)
+
+
+class ExecRequest(ApiSchema):
+    command: Annotated[str, Field(json_schema_extra={"minLength": 1})]
+    cwd: str | None = None
+    timeout_seconds: Annotated[StrictFloat, _TIMEOUT] | None = None
+
+
+class CommandQuery(ExecRequest):
+    """Parameters of a streamed command; without `stdin` its input is empty."""
+
+    timeout_seconds: Annotated[float, _TIMEOUT] | None = None  # a URL has no numbers
+    stdin: bool = False
+
+
+class ExecResponse(ApiSchema):
+    stdout: str
+    stderr: str
+    exit_code: int
+    command: str
+    timestamp: Moment
+    truncated: bool = False
+    timed_out: bool = False
+
+
+class CommandEnd(ApiSchema):
+    """The last message of a streamed command; exit code 124 means that it timed out."""
+
+    exit_code: int
+    timed_out: bool
+
 
 Service = Annotated[CommandService, Depends(provide_service(CommandService))]
 _STDIN, _STDOUT, _STDERR = b"\0", b"\1", b"\2"  # channels, as in Kubernetes' remote command protocol
@@ -26,12 +59,10 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["commands"])
 
 @router.post("/console/exec")
 @refuse_body_with(InvalidCommand, "command", "cwd", "timeoutSeconds")
-async def run_command(
-    _: AgentCaller, agent_id: AgentId, body: schemas.ExecRequest, commands: Service
-) -> schemas.ExecResponse:
+async def run_command(_: AgentCaller, agent_id: AgentId, body: ExecRequest, commands: Service) -> ExecResponse:
     """Run a shell command in the agent's container."""
     result = await commands.run_command(agent_id, body.command, body.cwd, body.timeout_seconds)
-    return schemas.ExecResponse(**vars(result))
+    return ExecResponse(**vars(result))
 
 
 @router.websocket("/console/exec")
@@ -40,7 +71,7 @@ async def stream_command(
     visit: AgentVisit,
     agent_id: AgentId,
     commands: Service,
-    request: Annotated[schemas.CommandQuery, Query()],
+    request: Annotated[CommandQuery, Query()],
 ) -> None:
     """Run a shell command with input and output as binary messages: a byte for the channel, then data.
 
@@ -76,7 +107,7 @@ async def _read_input(inputs: asyncio.Queue[bytes]) -> AsyncGenerator[bytes, Non
 async def _send_output(socket: WebSocket, outputs: AsyncIterator[ExecOutput]) -> None:
     async for output in outputs:
         if output.exit_code is not None:
-            end = schemas.CommandEnd(exit_code=output.exit_code, timed_out=output.timed_out)
+            end = CommandEnd(exit_code=output.exit_code, timed_out=output.timed_out)
             await socket.send_text(end.model_dump_json(by_alias=True))
         else:
             await socket.send_bytes((_STDOUT if output.stream == "stdout" else _STDERR) + output.data)

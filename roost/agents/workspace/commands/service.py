@@ -12,18 +12,47 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TypedDict
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
-from roost.agents.workspace.commands import model
-from roost.agents.workspace.commands.errors import CommandExecutionFailed, InvalidCommand
-from roost.agents.workspace.commands.model import CommandResult
 from roost.core import clock
+from roost.core.problem import InvalidInput, Problem
 from roost.core.sensitive import Sensitive
 from roost.warden_client import errors as warden_errors
 from roost.warden_client.client import ExecOutput
 from roost.warden_client.errors import ContainerNotRunning
+
+COMMAND_LIMIT = 64 * 1024
+OUTPUT_LIMIT = 1024**2
+EXEC_TIMEOUT = 60.0
+EXEC_TIMEOUT_LIMIT = 600.0
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """Result of a command. Exit code 124 means that it timed out, `truncated` that an output exceeded 1 MiB."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    command: str
+    timestamp: datetime
+    truncated: bool
+    timed_out: bool
+
+
+class InvalidCommand(InvalidInput):
+    """An empty command, or a working directory that is not a folder of the workspace."""
+
+    message = "Invalid command"
+
+
+class CommandExecutionFailed(Problem):
+    message = "Execution failed"
+
 
 LoadEnvironment = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 """Returns the environment variables of an agent's commands by the agent's id."""
@@ -55,7 +84,7 @@ class CommandService:
         """
         arguments = await self._prepare_command(agent_id, command, cwd, timeout)
         with _command_errors():
-            result = await self._runtimes.get_warden(agent_id).exec(**arguments, output_limit=model.OUTPUT_LIMIT)
+            result = await self._runtimes.get_warden(agent_id).exec(**arguments, output_limit=OUTPUT_LIMIT)
         return CommandResult(
             stdout=_decode(result.stdout, is_cut=result.truncated),
             stderr=_decode(result.stderr, is_cut=result.truncated),
@@ -85,14 +114,14 @@ class CommandService:
         self, agent_id: str, command: str, cwd: str | None, seconds: float | None
     ) -> _ExecArguments:
         """Return the arguments of the warden's `exec`. Raises InvalidCommand, AgentNotFound, AgentOnOtherHost."""
-        if not command.strip() or "\0" in command or len(command) > model.COMMAND_LIMIT or cwd == "":
+        if not command.strip() or "\0" in command or len(command) > COMMAND_LIMIT or cwd == "":
             raise InvalidCommand(
-                detail=f"command: must be 1 to {model.COMMAND_LIMIT:,} characters, without NUL; cwd: must not be empty"
+                detail=f"command: must be 1 to {COMMAND_LIMIT:,} characters, without NUL; cwd: must not be empty"
             )
         await self._agents.get_here(agent_id)
         self._runtimes.record_use(agent_id)
         env = {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
-        limit = min(seconds or model.EXEC_TIMEOUT, model.EXEC_TIMEOUT_LIMIT)
+        limit = min(seconds or EXEC_TIMEOUT, EXEC_TIMEOUT_LIMIT)
         return {"argv": ["/bin/sh", "-c", command], "cwd": cwd, "env": env, "timeout": limit}
 
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 
-from roost.agents.workspace.git.errors import UnknownGitService
-from roost.agents.workspace.git.request_body import read_body
+from roost.agents.workspace.git.request_limits import UnknownGitService, read_body
 from roost.agents.workspace.git.service import AgentGitService
 from roost.drivers.git.contract import GitService
 from roost.identity.authenticator import AgentId, GitCaller

@@ -11,8 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 
-from roost.agents.workspace.logs.errors import LogReaderTooSlow
-from roost.agents.workspace.logs.model import LINE_LIMIT, LogMessage
+from roost.agents.workspace.logs.model import LINE_LIMIT, LogMessage, LogReaderTooSlow
 from roost.core import log
 from roost.core.periodic import Backoff
 from roost.core.problem import Problem

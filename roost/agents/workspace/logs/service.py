@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.workspace.logs.errors import TooManyLogReaders
 from roost.agents.workspace.logs.feed import LogFeed
-from roost.agents.workspace.logs.model import LINE_LIMIT, LogFilter, LogLevel, LogMessage, parse_line, truncate_line
+from roost.agents.workspace.logs.model import (
+    LINE_LIMIT,
+    LogFilter,
+    LogLevel,
+    LogMessage,
+    TooManyLogReaders,
+    parse_line,
+    truncate_line,
+)
 from roost.core import clock
 from roost.core.log import redact_credentials
 from roost.core.sanitize import sanitize_line

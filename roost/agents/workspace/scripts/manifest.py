@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from roost.agents.workspace.scripts.errors import InvalidManifest
-from roost.agents.workspace.scripts.model import BUILD, START
+from roost.agents.workspace.scripts.model import BUILD, START, InvalidManifest
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 

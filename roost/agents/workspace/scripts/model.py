@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from roost.core.problem import InvalidInput, Problem
 from roost.warden_client.client import ProcessStatus
 
 BUILD, START = "build", "start"
@@ -76,3 +77,15 @@ def _pending_status(script: ScriptStatus) -> ScriptStatus:
     if script.state in {ScriptState.RUNNING, ScriptState.PENDING}:
         return replace(script, state=ScriptState.PENDING, reason="The agent is not running")
     return script
+
+
+class ScriptLaunchFailed(Problem):
+    """The agent has no container to run scripts in."""
+
+    message = "Script launch failed"
+
+
+class InvalidManifest(InvalidInput):
+    """The manifest cannot be read. Callers never get this error; its message becomes the scripts' reason."""
+
+    message = "manifest.json cannot be read"

@@ -15,8 +15,14 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.workspace.scripts import manifest, model, store
-from roost.agents.workspace.scripts.errors import InvalidManifest, ScriptLaunchFailed
-from roost.agents.workspace.scripts.model import BUILD, PROCESSES, ScriptState, ScriptStatus
+from roost.agents.workspace.scripts.model import (
+    BUILD,
+    PROCESSES,
+    InvalidManifest,
+    ScriptLaunchFailed,
+    ScriptState,
+    ScriptStatus,
+)
 from roost.agents.workspace.scripts.run import ScriptRun
 from roost.core import clock, log
 from roost.core.db import Database

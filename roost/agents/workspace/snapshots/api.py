@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.workspace.snapshots import schemas
-from roost.agents.workspace.snapshots.errors import InvalidSnapshotCid
+from roost.agents.workspace.snapshots.model import InvalidSnapshotCid
 from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with

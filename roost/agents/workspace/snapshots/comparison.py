@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Literal
 
 from roost.agents.workspace.snapshots.diff import DIFF_LIMIT, unified_diff
-from roost.agents.workspace.snapshots.tree_differences import PathDifference, list_differences
+from roost.agents.workspace.snapshots.stored_trees import PathDifference, list_differences
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader
 from roost.storage.content.tree_walk import MemberKind, TreeMember

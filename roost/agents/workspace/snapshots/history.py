@@ -16,7 +16,7 @@ from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.workspace.snapshots.model import Snapshot
-from roost.agents.workspace.snapshots.tree_differences import list_differences
+from roost.agents.workspace.snapshots.stored_trees import list_differences
 from roost.core import log
 from roost.core.db import Database
 from roost.drivers.git.contract import (

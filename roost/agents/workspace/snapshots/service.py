@@ -22,10 +22,17 @@ from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.comparison import SnapshotComparison, compare_trees
-from roost.agents.workspace.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
 from roost.agents.workspace.snapshots.history import SnapshotHistory
 from roost.agents.workspace.snapshots.index import WorkspaceIndex, encode_index, expect_entries, is_settled
-from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
+from roost.agents.workspace.snapshots.model import (
+    ResetFailed,
+    Snapshot,
+    SnapshotNotFound,
+    SnapshotTrigger,
+    StateNotFound,
+    SyncFailed,
+    SyncStatus,
+)
 from roost.agents.workspace.snapshots.restore import open_to_write, restore_tree
 from roost.agents.workspace.snapshots.state_tree import StateTree
 from roost.agents.workspace.snapshots.taking import (

@@ -8,8 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roost import work
 from roost.agents.lifecycle.hosts import service
-from roost.agents.lifecycle.hosts.errors import HostNotFound, HostRunning
-from roost.agents.lifecycle.hosts.model import HostIdentity
+from roost.agents.lifecycle.hosts.model import HostIdentity, HostNotFound, HostRunning
 from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.host_agents import HostAgents

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from roost.agents.lifecycle.versions import model
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion, TooManyEngineVersions, VersionInstallFailed
-from roost.agents.lifecycle.versions.model import VersionCheck
+from roost.agents.lifecycle.versions.model import (
+    InvalidEngineVersion,
+    TooManyEngineVersions,
+    VersionCheck,
+    VersionInstallFailed,
+)
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake.driver import BROKEN, FakeEngine

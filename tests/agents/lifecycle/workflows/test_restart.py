@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
-from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
+from roost.agents.lifecycle.versions.model import InvalidEngineVersion
+from roost.agents.lifecycle.workflows.model import AgentRestartFailed
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentState
 from roost.drivers.engine.contract import EngineInstallFailed

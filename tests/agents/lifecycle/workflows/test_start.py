@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed
-from roost.agents.lifecycle.workflows.model import START, at_version
+from roost.agents.lifecycle.workflows.model import START, AgentStartFailed, at_version
 from roost.agents.registry.model import Agent, AgentState
 from roost.core.db import Database
 from roost.drivers.runtime.contract import Container, ContainerSpec, RuntimeFailed

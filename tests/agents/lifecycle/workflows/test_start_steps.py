@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from roost.agents.lifecycle.workflows.errors import DiskLimitReached
-from roost.agents.lifecycle.workflows.model import START, at_version
+from roost.agents.lifecycle.workflows.model import START, DiskLimitReached, at_version
 from roost.agents.lifecycle.workflows.start_steps import StartContext
 from roost.agents.registry.model import AgentState
 from roost.core.db import Database

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.lifecycle.versions.model import InvalidEngineVersion
 from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from roost.agents.workspace.scripts import manifest
-from roost.agents.workspace.scripts.errors import InvalidManifest
 from roost.agents.workspace.scripts.manifest import ManifestScripts
+from roost.agents.workspace.scripts.model import InvalidManifest
 
 
 def parse(scripts: object) -> ManifestScripts:

@@ -6,8 +6,7 @@ import json
 import pytest
 
 from roost.agents.registry.errors import AgentNotFound
-from roost.agents.workspace.scripts.errors import ScriptLaunchFailed
-from roost.agents.workspace.scripts.model import OPERATION_KIND, ScriptState, operation_subject
+from roost.agents.workspace.scripts.model import OPERATION_KIND, ScriptLaunchFailed, ScriptState, operation_subject
 from roost.work import OperationState, add_operation
 from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, until
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.workspace.snapshots.tree_differences import list_differences
+from roost.agents.workspace.snapshots.stored_trees import list_differences
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.receiver import ContentReceiver
