@@ -83,7 +83,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/model/provider_error.py": "tests/drivers/model/test_remote.py",
     "roost/agents/models/keys/*.py": "tests/contract/test_model_keys.py",  # with providers that answer
     "roost/agents/setup/secrets/provider_keys.py": "tests/contract/test_model_keys.py",
-    "roost/agents/setup/secrets/writer.py": "tests/agents/setup/secrets/test_service.py",
+    "roost/agents/setup/secrets/sealed_secrets.py": "tests/agents/setup/secrets/test_service.py",
     "roost/agents/setup/secrets/store.py": "tests/agents/setup/secrets/test_service.py",
     "roost/agents/setup/secrets/api.py": "tests/contract/test_secrets.py",
     "roost/identity/errors.py": "tests/identity/test_authenticator.py",  # raised there

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from roost.agents.setup.secrets import model, store
 from roost.agents.setup.secrets.model import GatewayEnvironment, SecretKind, UnreadableSecret
-from roost.agents.setup.secrets.secret_sealer import SecretSealer
+from roost.agents.setup.secrets.sealed_secrets import SealedSecrets
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -13,13 +13,13 @@ from roost.core.sensitive import Sensitive
 class SecretEnvironment:
     def __init__(self, db: Database, sealer: Sealer) -> None:
         self._db = db
-        self._sealer = SecretSealer(sealer)
+        self._sealed = SealedSecrets(sealer)
 
     async def get_environment(self, agent_id: str) -> GatewayEnvironment:
         """Return the environment for a gateway that starts now. Raises UnreadableSecret."""
         rows = [row for row in await self._rows(agent_id) if model.reaches_agent(row.secret.name)]
         return GatewayEnvironment(
-            values={row.secret.name: self._sealer.open(row) for row in rows},
+            values={row.secret.name: self._sealed.open(row) for row in rows},
             versions={row.secret.id: row.secret.version for row in rows},
         )
 
@@ -40,7 +40,7 @@ class SecretEnvironment:
         for row in await self._rows(agent_id):
             if row.secret.kind is SecretKind.SECRET:
                 try:
-                    found[row.secret.name] = self._sealer.open(row)
+                    found[row.secret.name] = self._sealed.open(row)
                 except UnreadableSecret:  # logged already, and no process can have printed it
                     continue
         return found
