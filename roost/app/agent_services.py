@@ -13,7 +13,7 @@ from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.lifecycle.workflows import trusted_authorities
-from roost.agents.lifecycle.workflows.startup_inputs import PrivateValues, StartupInputCollector
+from roost.agents.lifecycle.workflows.gateway import PrivateValues, StartupInputCollector
 from roost.agents.models.gateway.model import ModelTimeouts
 from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.models.keys.service import ModelKeyService, ModelKeyTrial
@@ -22,10 +22,8 @@ from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.egress.agent_dialer import AgentDialer
 from roost.agents.network.routes.service import RouteService
 from roost.agents.network.sign_in.service import SignInService
-from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentProfiles, AgentRepository, HostAgents
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.service import ChannelService
 from roost.agents.setup.channels.validator import ChannelValidator

@@ -27,7 +27,7 @@ from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
+from roost.agents.registry.repository import HostAgents
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.agents.setup.secrets.service import SecretService

@@ -188,7 +188,7 @@ RULES: tuple[Rule, ...] = (
             "roost/warden/*",  # the same, in the container
             "roost/agents/lifecycle/system/service.py",  # a check that hangs outlives the request
             "roost/agents/chat/*",  # an answer is received while heartbeats are sent, and outlives its request
-            "roost/agents/workspace/logs/feed.py",  # one reader of a container's log for all who follow it
+            "roost/agents/workspace/logs/service.py",  # one reader of a container's log for all who follow it
             *("roost/web/duplex_response.py", "roost/web/event_stream.py"),  # a pause races the next event
             "roost/agents/workspace/git/push.py",  # the log is read while the build is awaited
             "roost/web/websocket.py",  # what is sent races the client's leaving

@@ -93,7 +93,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/identity/sessions/schemas.py": "tests/contract/test_sessions.py",
     "roost/identity/sessions/api.py": "tests/contract/test_sessions.py",
     "roost/agents/workspace/logs/api.py": "tests/contract/test_log_stream.py",
-    "roost/agents/workspace/logs/feed.py": "tests/agents/workspace/logs/test_service.py",  # through those who follow
     "roost/web/websocket.py": "tests/contract/test_log_stream.py",  # needs a server and clients
     "roost/net/errors.py": "tests/net/test_dialer.py",  # raised there
     "roost/warden_client/errors.py": "tests/warden_client/test_client.py",  # raised there

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from roost.agents.workspace.scripts.manifest import (
+from roost.agents.workspace.scripts.model import (
     MANIFEST_LIMIT,
     MANIFEST_PATH,
+    InvalidManifest,
     decode_manifest,
     encode_manifest,
     parse_script,
 )
-from roost.agents.workspace.scripts.model import InvalidManifest
 from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetTask
 from roost.cli.fleet.requests import FleetClient, FleetRequestRefused

@@ -31,8 +31,13 @@ from roost.agents.setup.tasks.schemas import (
     schedule_record,
     task_record,
 )
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, decode_manifest, parse_script
-from roost.agents.workspace.scripts.model import InvalidManifest
+from roost.agents.workspace.scripts.model import (
+    MANIFEST_LIMIT,
+    MANIFEST_PATH,
+    InvalidManifest,
+    decode_manifest,
+    parse_script,
+)
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import AGENT_TURN, Task
 from roost.drivers.runtime.contract import WARDEN_PORTS

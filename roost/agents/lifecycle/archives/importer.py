@@ -20,8 +20,8 @@ from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository, describe_limit
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT
-from roost.agents.workspace.scripts.manifest import MANIFEST_PATH as SCRIPTS_MANIFEST
+from roost.agents.workspace.scripts.model import MANIFEST_LIMIT
+from roost.agents.workspace.scripts.model import MANIFEST_PATH as SCRIPTS_MANIFEST
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, content_scope
 from roost.agents.workspace.snapshots.restore import get_member_mode
 from roost.core import clock, ids

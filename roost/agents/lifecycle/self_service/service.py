@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roost.agents.lifecycle.workflows.details import AgentDetails
-from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.model import Agent, AgentProfile
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentProfiles, AgentRepository
 from roost.core import log
 from roost.core.problem import Problem
 from roost.core.seal import UnsealFailed

@@ -22,7 +22,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.setup.channels.model import ChannelPlanTooSmall
 from roost.agents.setup.secrets.service import SecretService
-from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
+from roost.agents.workspace.scripts.model import MANIFEST_PATH, encode_manifest
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core import clock, ids, log

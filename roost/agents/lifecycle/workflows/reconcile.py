@@ -18,8 +18,8 @@ from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.gateway import GatewayStarter
 from roost.agents.lifecycle.workflows.model import AgentRelays
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import HostAgents
 from roost.agents.workspace.snapshots.model import RESTORE
 from roost.core import log
 from roost.core.db import Database

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from roost.agents.models.gateway.model import AgentProviders
 from roost.agents.models.gateway.providers import model_settings
 from roost.agents.models.keys.errors import ModelKeyRefused, ModelKeyUntried
-from roost.agents.registry.agent_profiles import AgentProfiles
+from roost.agents.registry.repository import AgentProfiles
 from roost.agents.setup.secrets.model import ProviderKey, UnreadableSecret
 from roost.agents.setup.secrets.provider_keys import ProviderKeys, ProviderKeyService
 from roost.core.sensitive import Sensitive

@@ -19,7 +19,7 @@ from roost.agents.models.servers.model import (
     ModelServer,
     ModelServerAddress,
 )
-from roost.agents.registry.agent_profiles import AgentProfiles
+from roost.agents.registry.repository import AgentProfiles
 from roost.agents.setup.secrets.model import SecretKind
 from roost.agents.setup.secrets.service import SecretService
 from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamProblem

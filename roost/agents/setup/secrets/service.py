@@ -2,7 +2,7 @@
 
 The tenant's row is locked while its secrets or their attachments change, so that limits, names and conflicts are exact
 under any number of parallel calls. Owners can read the values of variables only; credentials of model providers go to
-the model gateway. `environment.py` delivers values to the agent itself.
+the model gateway. `SecretEnvironment` delivers values to the agent itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from roost.agents.registry.model import AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.secrets import model, store
-from roost.agents.setup.secrets.environment import SecretEnvironment
 from roost.agents.setup.secrets.model import (
     AttachedSecret,
     Secret,
@@ -24,7 +23,12 @@ from roost.agents.setup.secrets.model import (
     UnreadableSecret,
 )
 from roost.agents.setup.secrets.providers import PROVIDER_OF
-from roost.agents.setup.secrets.sealed_secrets import SealedSecrets, check_agent_secrets, record_secret
+from roost.agents.setup.secrets.sealed_secrets import (
+    SealedSecrets,
+    SecretEnvironment,
+    check_agent_secrets,
+    record_secret,
+)
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer

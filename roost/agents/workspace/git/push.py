@@ -7,8 +7,16 @@ from datetime import datetime
 
 from roost.agents.workspace.logs.model import LogMessage
 from roost.agents.workspace.logs.service import LogService
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, ManifestScripts, parse_manifest
-from roost.agents.workspace.scripts.model import BUILD, BUILD_TIMEOUT_SECONDS, InvalidManifest, ScriptState
+from roost.agents.workspace.scripts.model import (
+    BUILD,
+    BUILD_TIMEOUT_SECONDS,
+    MANIFEST_LIMIT,
+    MANIFEST_PATH,
+    InvalidManifest,
+    ManifestScripts,
+    ScriptState,
+    parse_manifest,
+)
 from roost.agents.workspace.scripts.service import ScriptService
 from roost.core import clock, log
 from roost.core.db import Database

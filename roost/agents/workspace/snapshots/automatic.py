@@ -7,8 +7,8 @@ from contextlib import aclosing
 from functools import partial
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import AgentState
+from roost.agents.registry.repository import HostAgents
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core import clock, log
