@@ -38,7 +38,6 @@ from roost.agents.workspace.git.maintenance import RepositoryMaintenance
 from roost.agents.workspace.git.push import PushBuild
 from roost.agents.workspace.git.service import AgentGitService
 from roost.agents.workspace.logs.service import LogService
-from roost.agents.workspace.terminals.service import TerminalService
 from roost.app.agent_egress import agent_dialer, agent_proxy, build_model_access
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
@@ -77,7 +76,6 @@ class WorkspaceServices(ServiceGroup):
 
     files: AgentFileService
     commands: CommandService
-    terminals: TerminalService
     chats: ChatService
     conversations: ConversationService
     logs: LogService
@@ -210,7 +208,6 @@ def _build_workspace(
     return WorkspaceServices(
         files=AgentFileService(runtimes),
         commands=CommandService(runtimes, get_variables),
-        terminals=TerminalService(runtimes, get_variables),
         chats=ChatService(runtimes),
         conversations=ConversationService(db, runtimes),
         logs=logs,
@@ -218,7 +215,7 @@ def _build_workspace(
             core.operations,
             runtimes,
             start.pushes,
-            PushBuild(db, core.operations, start.scripts, logs),
+            PushBuild(core.operations, start.scripts, logs),
             registry.origin,
             snapshots.automatic,
             start.start.open_workspace,

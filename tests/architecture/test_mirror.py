@@ -34,7 +34,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/lifecycle/versions/api.py": "tests/contract/test_versions.py",
     "roost/events/api.py": "tests/contract/test_events.py",
     "roost/agents/workspace/commands/api.py": "tests/contract/test_command_stream.py",
-    "roost/agents/workspace/terminals/*.py": "tests/contract/test_terminal.py",
     "roost/agents/lifecycle/archives/*.py": "tests/contract/test_archives.py",  # between two servers
     "roost/agents/workspace/git/*.py": "tests/contract/test_git.py",  # with the real client
     "roost/agents/workspace/files/*.py": "tests/contract/test_files.py",

@@ -14,7 +14,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from roost.agents.workspace.terminals import service
+from roost.agents.workspace.commands import service
 from roost.identity.api_keys import ApiKeys
 from roost.warden_client.client import WardenClient
 from tests.agents.lifecycle.workflows.lifecycle_env import until

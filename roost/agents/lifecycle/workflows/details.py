@@ -53,7 +53,7 @@ class AgentDetails:
     async def list_memory(self, caller: Caller) -> schemas.AgentMemoryList:
         """Return the memory of the caller's agents that run on this host."""
         agents = await self._runtimes.agents.list(caller.tenant_id)
-        used = await self._runtimes.read_memory([agent.id for agent in agents])
+        used = await self._runtimes.runtime.read_memory([agent.id for agent in agents])
         return schemas.AgentMemoryList(
             agents=[schemas.AgentMemoryRecord(agent_id=agent_id, memory_bytes=size) for agent_id, size in used.items()]
         )

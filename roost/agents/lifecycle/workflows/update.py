@@ -174,7 +174,7 @@ class UpdateWorkflow:
         try:
             await self._start.start_agent(agent, new_container=True)
             token = await self._runtimes.agents.get_internal_token(agent.id)
-            await _wait_until_healthy(engine, self._runtimes.port_dialer(agent.id), token, step.to)
+            await _wait_until_healthy(engine, self._runtimes.get_warden(agent.id).dial, token, step.to)
         except Exception as error:  # noqa: BLE001 - the old version must run again after any error
             reason = f"{step.to} did not work: {_public_reason(error)}"
             _log.warning("agent.update_reverted", agent=agent.id, version=step.to, reason=reason)

@@ -1,4 +1,7 @@
-"""Commands of an agent, through its warden."""
+"""Commands and terminals of an agent, through its warden.
+
+The warden keeps the sessions of terminals: they outlive a restart of the server, too.
+"""
 
 import codecs
 from collections.abc import (
@@ -7,23 +10,23 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Generator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from functools import partial
 from typing import TypedDict
 
-from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.errors import AgentNotRunning
+from roost.agents.registry.agent_runtimes import AgentRuntimes, WardenProblems, translate_warden_errors
 from roost.core import clock
-from roost.core.problem import InvalidInput, Problem
+from roost.core.problem import InvalidInput, NotFound, Problem, ResourceConflict, TooManyRequests
 from roost.core.sensitive import Sensitive
 from roost.warden_client import errors as warden_errors
 from roost.warden_client.client import ExecOutput
-from roost.warden_client.errors import ContainerNotRunning
+from roost.warden_client.terminal import AttachedTerminal, TerminalSize
 
 COMMAND_LIMIT = 64 * 1024
 OUTPUT_LIMIT = 1024**2
@@ -54,6 +57,75 @@ class CommandExecutionFailed(Problem):
     message = "Execution failed"
 
 
+GRACE_SECONDS = 60.0
+"""How long a session waits for its client to come back."""
+SIZE_LIMIT = 1000
+TERMINAL_COMMAND_LIMIT = 8 * 1024
+OFFSET_LIMIT = 2**53
+
+_LOGIN_SHELL = """
+unset NO_COLOR
+SHELL=$(command -v bash || command -v sh) && export SHELL
+exec "$SHELL" -l
+"""
+_TERMINAL_VARIABLES = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "NO_COLOR": ""}
+
+
+class TerminalSignal(StrEnum):
+    """Signals that a client may send to the foreground processes."""
+
+    HUP = "HUP"
+    INT = "INT"
+    QUIT = "QUIT"
+    KILL = "KILL"
+    TERM = "TERM"
+    CONT = "CONT"
+    TSTP = "TSTP"
+
+
+@dataclass(frozen=True)
+class TerminalRequest:
+    """A new terminal with a shell or a command, or a running `session` from the offset `after` of its output."""
+
+    size: TerminalSize
+    command: str | None = None
+    session: str | None = None
+    after: int = 0
+
+
+def terminal_arguments(command: str | None) -> Sequence[str]:
+    """Return the program of a terminal: a shell command, or bash as a login shell, sh where there is none."""
+    return ["/bin/sh", "-c", _LOGIN_SHELL if command is None else command]
+
+
+class InvalidTerminalMessage(InvalidInput):
+    message = "Invalid message"
+
+
+class TerminalSessionNotFound(NotFound):
+    """The session has ended, or the agent's container was replaced."""
+
+    message = "Terminal session not found"
+
+
+class TerminalSessionTaken(ResourceConflict):
+    message = "Another client has connected to the terminal session"
+
+
+class TooManyTerminals(TooManyRequests):
+    message = "The agent has too many open terminals"
+
+
+class TerminalUnsupported(ResourceConflict):
+    """The container runs since before an update of the server that brought terminals."""
+
+    message = "The agent's container is older than the server: stop the server with its agents, and start it again"
+
+
+class TerminalFailed(Problem):
+    message = "The terminal failed"
+
+
 LoadEnvironment = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
 """Returns the environment variables of an agent's commands by the agent's id."""
 
@@ -70,6 +142,7 @@ class CommandService:
         self._agents = runtimes.agents
         self._runtimes = runtimes
         self._load_environment = load_environment
+        self.record_use = runtimes.record_use
 
     async def run_command(
         self,
@@ -83,7 +156,7 @@ class CommandService:
         Raises AgentNotFound, AgentOnOtherHost, InvalidCommand, CommandExecutionFailed, AgentNotRunning.
         """
         arguments = await self._prepare_command(agent_id, command, cwd, timeout)
-        with _command_errors():
+        with translate_warden_errors(_COMMAND_PROBLEMS):
             result = await self._runtimes.get_warden(agent_id).exec(**arguments, output_limit=OUTPUT_LIMIT)
         return CommandResult(
             stdout=_decode(result.stdout, is_cut=result.truncated),
@@ -106,9 +179,33 @@ class CommandService:
     ) -> AsyncGenerator[AsyncIterator[ExecOutput], None]:
         """Run a command as `run_command`, but with input and output as streams; leaving the context kills it."""
         arguments = await self._prepare_command(agent_id, command, cwd, timeout)
-        with _command_errors():
+        with translate_warden_errors(_COMMAND_PROBLEMS):
             async with self._runtimes.get_warden(agent_id).exec_stream(**arguments, stdin=stdin) as outputs:
                 yield outputs
+
+    @asynccontextmanager
+    async def open_terminal(self, agent_id: str, request: TerminalRequest) -> AsyncGenerator[AttachedTerminal, None]:
+        """Open a terminal in the agent's workspace, or continue a session.
+
+        Raises AgentNotFound, AgentOnOtherHost, AgentNotRunning, InvalidCommand and the errors of terminals, also while
+        it is open.
+        """
+        await self._agents.get_here(agent_id)
+        self.record_use(agent_id)
+        terminals = self._runtimes.get_warden(agent_id).terminals
+        with translate_warden_errors(_TERMINAL_PROBLEMS):
+            if request.session is not None:
+                connection = terminals.attach(request.session, after=request.after, size=request.size)
+            else:
+                env = await self._reveal_environment(agent_id)
+                connection = terminals.open(
+                    terminal_arguments(_check_command(request.command)),
+                    env={**_TERMINAL_VARIABLES, **env},
+                    size=request.size,
+                    grace_seconds=GRACE_SECONDS,
+                )
+            async with connection as terminal:
+                yield terminal
 
     async def _prepare_command(
         self, agent_id: str, command: str, cwd: str | None, seconds: float | None
@@ -119,25 +216,38 @@ class CommandService:
                 detail=f"command: must be 1 to {COMMAND_LIMIT:,} characters, without NUL; cwd: must not be empty"
             )
         await self._agents.get_here(agent_id)
-        self._runtimes.record_use(agent_id)
-        env = {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
+        self.record_use(agent_id)
+        env = await self._reveal_environment(agent_id)
         limit = min(seconds or EXEC_TIMEOUT, EXEC_TIMEOUT_LIMIT)
         return {"argv": ["/bin/sh", "-c", command], "cwd": cwd, "env": env, "timeout": limit}
 
-
-@contextmanager
-def _command_errors() -> Generator[None]:
-    """Raise the errors of the API for those of a command's warden."""
-    try:
-        yield
-    except (warden_errors.ExecRefused, warden_errors.PathRefused, warden_errors.WardenFileNotFound):
-        raise InvalidCommand(detail="cwd: must be a folder of the workspace") from None
-    except (ContainerNotRunning, warden_errors.WardenDisconnected):
-        raise AgentNotRunning from None
-    except warden_errors.WardenFailed:
-        raise CommandExecutionFailed from None
+    async def _reveal_environment(self, agent_id: str) -> dict[str, str]:
+        return {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
 
 
 def _decode(output: bytes, *, is_cut: bool) -> str:
     """Decode output, without the character that its cut end divides."""
     return codecs.getincrementaldecoder("utf-8")("replace").decode(output, not is_cut)
+
+
+def _check_command(command: str | None) -> str | None:
+    if command is not None and (not command.strip() or "\0" in command):
+        raise InvalidCommand(detail="command: must not be empty, and have no NUL")
+    return command
+
+
+_FOLDER_PROBLEM = partial(InvalidCommand, detail="cwd: must be a folder of the workspace")
+_COMMAND_PROBLEMS: WardenProblems = {
+    warden_errors.ExecRefused: _FOLDER_PROBLEM,
+    warden_errors.PathRefused: _FOLDER_PROBLEM,
+    warden_errors.WardenFileNotFound: _FOLDER_PROBLEM,
+    warden_errors.WardenFailed: CommandExecutionFailed,
+}
+_TERMINAL_PROBLEMS: WardenProblems = {
+    warden_errors.ExecRefused: InvalidCommand,
+    warden_errors.WardenTerminalNotFound: TerminalSessionNotFound,
+    warden_errors.WardenTerminalTaken: TerminalSessionTaken,
+    warden_errors.WardenBusy: TooManyTerminals,
+    warden_errors.WardenRequestUnknown: TerminalUnsupported,
+    warden_errors.WardenFailed: TerminalFailed,
+}

@@ -3,14 +3,12 @@
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
 
-from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.errors import AgentNotRunning
+from roost.agents.registry.agent_runtimes import AgentRuntimes, WardenProblems, translate_warden_errors
 from roost.agents.workspace.files import model
 from roost.agents.workspace.files.model import FilePage, FileRange, UploadedFile, validate_new_path, validate_path
 from roost.core.problem import Problem
 from roost.warden_client import errors as warden_errors
 from roost.warden_client.client import WardenClient
-from roost.warden_client.errors import ContainerNotRunning
 from roost.warden_client.files import FileStat
 from roost.warden_client.tree import ChangedPaths
 
@@ -142,19 +140,12 @@ class AgentFileService:
         `kind_error` is raised if a path leads to another kind of file, `link_error` if it leads out of the workspace.
         """
         await self._agents.get_here(agent_id)
-        try:
+        problems = {**_PROBLEMS, warden_errors.PathRefused: link_error, warden_errors.WardenNotAFile: kind_error}
+        with translate_warden_errors(problems):
             yield self._runtimes.get_warden(agent_id)
-        except warden_errors.PathRefused:
-            raise link_error from None
-        except warden_errors.WardenNotAFile:
-            raise kind_error from None
-        except (ContainerNotRunning, warden_errors.WardenDisconnected):
-            raise AgentNotRunning from None
-        except tuple(_PROBLEMS) as error:
-            raise _PROBLEMS[type(error)] from None
 
 
-_PROBLEMS: dict[type[Exception], type[Problem]] = {
+_PROBLEMS: WardenProblems = {
     warden_errors.WardenFileNotFound: model.WorkspaceFileNotFound,
     warden_errors.WardenFileTooLarge: model.WorkspaceFileTooLarge,
     warden_errors.WardenFileExists: model.FileExists,

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from roost.agents.workspace.logs.model import LogMessage
 from roost.agents.workspace.logs.service import LogService
@@ -19,7 +21,6 @@ from roost.agents.workspace.scripts.model import (
 )
 from roost.agents.workspace.scripts.service import ScriptService
 from roost.core import clock, log
-from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.git.contract import (
     MAIN,
@@ -97,14 +98,13 @@ _WAIT_SECONDS = BUILD_TIMEOUT_SECONDS + 30
 _LAST_LINES_SECONDS = 0.3  # lines arrive a little later than the end of the process that wrote them
 
 
+@dataclass(frozen=True)
 class PushBuild:
     """Runs an agent's scripts after a push, and shows the output of the build to who pushed."""
 
-    def __init__(self, db: Database, queue: OperationWorker, scripts: ScriptService, logs: LogService) -> None:
-        self._db = db
-        self._queue = queue
-        self._scripts = scripts
-        self._logs = logs
+    _queue: OperationWorker
+    _scripts: ScriptService
+    _logs: LogService
 
     async def run(self, agent_id: str, manifest: ManifestScripts, output: PushOutput) -> None:
         """Run the scripts of a manifest, or stop those of an earlier one; return when the build has ended.
@@ -116,9 +116,8 @@ class PushBuild:
         if not is_configured and manifest.build is None and manifest.start is None:
             return
         began = clock.utc_now()
-        operation_id = await self._db.write(
-            lambda connection: self._scripts.enqueue(connection, agent_id, rebuild=True)
-        )
+        enqueue = partial(self._scripts.enqueue, agent_id=agent_id, rebuild=True)
+        operation_id = await self._queue.db.write(enqueue)
         if manifest.build is None:
             return
         await output.say("Running the build script ...")
@@ -185,6 +184,7 @@ _UNCHANGED: tuple[type[Problem], ...] = (
 _log = log.get_logger("git")
 
 
+@dataclass(eq=False)
 class AgentPush(PushHandler):
     """One push. `lock` is held while the workspace changes.
 
@@ -192,27 +192,17 @@ class AgentPush(PushHandler):
     `is_accepted`: the push may be recorded, and is applied or finished here.
     """
 
-    def __init__(
-        self,
-        agent_id: str,
-        repositories: GitRepositories,
-        tree: WardenTree,
-        host: str,
-        prepare: Callable[[], Awaitable[ExpectEntries]],
-        build: PushBuild,
-        lock: asyncio.Lock,
-    ) -> None:
-        self.agent_id = agent_id
-        self.is_accepted = False
-        self.is_applied = False
-        self._repositories = repositories
-        self._tree = tree
-        self._host = host
-        self._prepare = prepare
-        self._build = build
-        self._lock = lock
-        self._manifest = ManifestScripts()
-        self._expect: ExpectEntries | None = None
+    agent_id: str
+    _repositories: GitRepositories
+    _tree: WardenTree
+    _host: str
+    _prepare: Callable[[], Awaitable[ExpectEntries]]
+    _build: PushBuild
+    _lock: asyncio.Lock
+    is_accepted: bool = False
+    is_applied: bool = False
+    _manifest: ManifestScripts = field(default_factory=ManifestScripts)
+    _expect: ExpectEntries | None = None
 
     async def begin(self, updates: Sequence[RefUpdate]) -> None:
         if [update.ref for update in updates] != [MAIN]:

@@ -15,9 +15,8 @@ from roost.core.problem import InvalidInput, Problem
 from roost.warden_client.client import ProcessStatus, WardenClient
 from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
-BUILD, START = "build", "start"
-PROCESSES: Mapping[str, str] = {BUILD: "build", START: "start"}
-"""Names of the warden's processes, whose log sources are `script/build` and `script/start`."""
+SCRIPTS = BUILD, START = "build", "start"
+"""Names of the scripts, and of the warden's processes, whose log sources are `script/build` and `script/start`."""
 
 OPERATION_KIND = "agent.scripts"
 REBUILD = {"anew": True}
@@ -62,10 +61,13 @@ def subject_agent_id(subject: str) -> str:
 def current_status(name: str, script: ScriptStatus, processes: Mapping[str, ProcessStatus] | None) -> ScriptStatus:
     """Return the stored status, corrected by the container's processes; None without a container."""
     if processes is None:
-        return _pending_status(script)
+        is_unfinished = script.state in {ScriptState.RUNNING, ScriptState.PENDING}
+        return (
+            replace(script, state=ScriptState.PENDING, reason="The agent is not running") if is_unfinished else script
+        )
     if name == BUILD or script.state is not ScriptState.RUNNING:
         return script
-    process = processes.get(PROCESSES[START])
+    process = processes.get(START)
     if process is None or (process.state == "exited" and process.exit_code is None):
         return replace(script, state=ScriptState.PENDING, reason="The agent's container was restarted")
     if process.state == "running":
@@ -78,12 +80,6 @@ def current_status(name: str, script: ScriptStatus, processes: Mapping[str, Proc
         exit_code=code,
         started_at=process.started_at,
     )
-
-
-def _pending_status(script: ScriptStatus) -> ScriptStatus:
-    if script.state in {ScriptState.RUNNING, ScriptState.PENDING}:
-        return replace(script, state=ScriptState.PENDING, reason="The agent is not running")
-    return script
 
 
 class ScriptLaunchFailed(Problem):

@@ -18,7 +18,7 @@ from roost.agents.registry.model import Agent
 from roost.agents.workspace.scripts import model, store
 from roost.agents.workspace.scripts.model import (
     BUILD,
-    PROCESSES,
+    SCRIPTS,
     START,
     STOP_GRACE_SECONDS,
     TIMEOUT_EXIT_CODE,
@@ -39,44 +39,46 @@ from roost.work import ClaimedOperation, Operation
 _MIN_POLL_SECONDS, _MAX_POLL_SECONDS = 0.02, 1.0
 
 
+@dataclass(frozen=True)
 class ScriptRun:
     """One run of an agent's scripts: the build until it ends, then the start script, each step stored at once.
 
     Methods raise AgentNotFound, LeaseLost, and the warden's errors.
     """
 
-    def __init__(self, operation: ClaimedOperation, agent_id: str, warden: WardenClient, build_seconds: float) -> None:
-        self.warden = warden
-        self._operation = operation
-        self._agent_id = agent_id
-        self._build_seconds = build_seconds
+    _operation: ClaimedOperation
+    _agent_id: str
+    warden: WardenClient
+    _build_seconds: float
 
     async def run(self, scripts: model.ManifestScripts, env: Mapping[str, str], *, rebuild: bool) -> None:
-        """Run both scripts; `rebuild` repeats a successful build of the same model."""
+        """Run both scripts; `rebuild` repeats a successful build of the same manifest."""
         stored = await self._operation.db.read(lambda connection: store.list_scripts(connection, self._agent_id))
         build = stored.get(BUILD, ScriptStatus())
         done = build.state is ScriptState.SUCCESS and build.digest == scripts.digest and not rebuild
         if await self._find_process(START) is None:
-            await self.warden.stop(PROCESSES[START], STOP_GRACE_SECONDS)
+            await self.warden.stop(START, STOP_GRACE_SECONDS)
             await self._save(START, ScriptStatus(ScriptState.PENDING) if scripts.start else ScriptStatus())
         if scripts.build is None:
             await self._save(BUILD, ScriptStatus())
         elif not done and not await self._build(scripts.build, env, scripts.digest):
-            await self._save_start_failed("It was not started because the build failed", scripts)
+            if scripts.start is not None:
+                reason = "It was not started because the build failed"
+                await self._save(START, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.utc_now()))
             return
         if scripts.start is not None:
             await self._start(scripts.start, env)
 
     async def fail(self, reason: str) -> None:
         """Stop both scripts and mark them failed."""
-        for name, process in PROCESSES.items():
-            await self.warden.stop(process, STOP_GRACE_SECONDS)
+        for name in SCRIPTS:
+            await self.warden.stop(name, STOP_GRACE_SECONDS)
             await self._save(name, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.utc_now()))
 
     async def _build(self, command: str, env: Mapping[str, str], digest: str) -> bool:
         process = await self._find_process(BUILD)
         if process is None:
-            await self.warden.stop(PROCESSES[BUILD], grace=0)
+            await self.warden.stop(BUILD, grace=0)
             await self._save(BUILD, ScriptStatus(ScriptState.RUNNING, digest=digest, started_at=clock.utc_now()))
             await self._launch(BUILD, command, env, restart=False)
         process = await self._wait_for_build()
@@ -96,17 +98,16 @@ class ScriptRun:
 
     async def _wait_for_build(self) -> ProcessStatus | None:
         """Wait for the build to end; stop it after the time limit and return None."""
-        deadline = (
-            clock.monotonic_seconds() + self._build_seconds
-        )  # the container reports the start time, which is not trusted
+        # The container reports the start time, which is not trusted.
+        deadline = clock.monotonic_seconds() + self._build_seconds
         backoff = Backoff(_MIN_POLL_SECONDS, _MAX_POLL_SECONDS)
         while True:
-            process = (await self.warden.processes()).get(PROCESSES[BUILD])
+            process = (await self.warden.processes()).get(BUILD)
             if process is None or process.state == "exited":
                 return process
             overdue = clock.utc_now() - process.started_at > timedelta(seconds=self._build_seconds)
             if overdue or clock.monotonic_seconds() > deadline:
-                await self.warden.stop(PROCESSES[BUILD], STOP_GRACE_SECONDS)
+                await self.warden.stop(BUILD, STOP_GRACE_SECONDS)
                 return None
             await backoff.pause()
 
@@ -115,18 +116,14 @@ class ScriptRun:
             await self._launch(START, command, env, restart=True)
         await self._save(START, ScriptStatus(ScriptState.RUNNING, started_at=clock.utc_now()))
 
-    async def _save_start_failed(self, reason: str, scripts: model.ManifestScripts) -> None:
-        if scripts.start is not None:
-            await self._save(START, ScriptStatus(ScriptState.FAILED, reason, finished_at=clock.utc_now()))
-
     async def _launch(self, name: str, command: str, env: Mapping[str, str], *, restart: bool) -> None:
-        await self.warden.start(PROCESSES[name], ["/bin/sh", "-c", command], env=env, restart=restart)
+        await self.warden.start(name, ["/bin/sh", "-c", command], env=env, restart=restart)
 
     async def _find_process(self, name: str) -> ProcessStatus | None:
         """Return the script's process if an earlier attempt of this operation started it."""
         if self._operation.attempts == 1:
             return None
-        process = (await self.warden.processes()).get(PROCESSES[name])
+        process = (await self.warden.processes()).get(name)
         return process if process is not None and process.started_at >= self._operation.created_at else None
 
     async def _save(self, name: str, script: ScriptStatus) -> None:
@@ -164,9 +161,9 @@ class ScriptService:
         """Return the current status of both scripts by name."""
         stored = await self._db.read(lambda connection: store.list_scripts(connection, agent_id))
         if not stored:
-            return {name: ScriptStatus() for name in PROCESSES}
+            return {name: ScriptStatus() for name in SCRIPTS}
         processes = await self._processes(agent_id)
-        return {name: model.current_status(name, stored.get(name, ScriptStatus()), processes) for name in PROCESSES}
+        return {name: model.current_status(name, stored.get(name, ScriptStatus()), processes) for name in SCRIPTS}
 
     async def retry(self, agent_id: str) -> None:
         """Enqueue a run of both scripts and stop a running build.
@@ -175,7 +172,7 @@ class ScriptService:
         """
         await self._runtimes.agents.get_here(agent_id)
         try:
-            await self._runtimes.get_warden(agent_id).stop(PROCESSES[BUILD], grace=0)
+            await self._runtimes.get_warden(agent_id).stop(BUILD, grace=0)
         except Problem:
             raise ScriptLaunchFailed from None
         await self._db.write(lambda connection: self.enqueue(connection, agent_id, rebuild=True))

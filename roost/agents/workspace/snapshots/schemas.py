@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StrictBool
 
 from roost.agents.registry.schemas import FaultRecord
-from roost.agents.workspace.snapshots.comparison import ComparedFile, SnapshotComparison
 from roost.agents.workspace.snapshots.model import LABEL_LIMIT, SkippedFile, Snapshot, SnapshotTrigger, SyncStatus
+from roost.agents.workspace.snapshots.stored_trees import ComparedFile, SnapshotComparison
 from roost.web.schemas import ApiSchema, Moment, Text
 
 
