@@ -105,9 +105,9 @@ class InstalledEngineList(ApiSchema):
 
 
 def system_record(state: SystemState, now: datetime) -> SystemRecord:
-    counts, disk, memory = state.operations, state.disk, state.memory
+    counts, memory = state.operations, state.memory
     return SystemRecord(
-        software=SoftwareRecord.model_validate(state.software, from_attributes=True),
+        software=SoftwareRecord(**vars(state.software)),
         checks={name: "ok" if passed else "failing" for name, passed in state.readiness.items()},
         hosts=[_host_record(host, state.host_id, now) for host in state.hosts],
         operations=OperationCountsRecord(
@@ -116,7 +116,7 @@ def system_record(state: SystemState, now: datetime) -> SystemRecord:
             running=counts[OperationState.RUNNING],
             failing=state.failing,
         ),
-        disk=DiskRecord(free=disk.free, total=disk.total),
+        disk=DiskRecord(**vars(state.disk)),
         memory=MemoryRecord(total=memory.total, available=memory.available, server=memory.process),
     )
 
@@ -130,14 +130,7 @@ def engine_list(engines: Sequence[EngineState]) -> InstalledEngineList:
 
 
 def _host_record(host: Host, this: str, now: datetime) -> HostRecord:
-    return HostRecord(
-        id=host.id,
-        name=host.name,
-        is_running=host.is_running(now),
-        is_this=host.id == this,
-        started_at=host.started_at,
-        seen_at=host.seen_at,
-    )
+    return HostRecord(**vars(host), is_running=host.is_running(now), is_this=host.id == this)
 
 
 def _engine_record(engine: EngineState) -> InstalledEngineRecord:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from roost.agents.lifecycle.versions import model
-from roost.agents.lifecycle.versions.model import VersionCheck, VersionChoices
+from roost.agents.lifecycle.versions.model import version_key
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.identity.authenticator import AgentCaller, AgentId, ServiceCaller
 from roost.web.schemas import ApiSchema
@@ -26,20 +25,6 @@ class UpdateCheck(ApiSchema):
     update_available: bool
 
 
-def available_versions(choices: VersionChoices) -> AvailableVersions:
-    return AvailableVersions(
-        current_version=choices.current,
-        available_versions=choices.versions,
-        available_versions_per_engine=choices.per_engine,
-        engine=choices.engine,
-    )
-
-
-def update_check(check: VersionCheck) -> UpdateCheck:
-    newer = model.version_key(check.latest) > model.version_key(check.current)
-    return UpdateCheck(current_version=check.current, latest_version=check.latest, update_available=newer)
-
-
 Service = Annotated[VersionService, Depends(provide_service(VersionService))]
 router = APIRouter(prefix="/v0", tags=["agents"])
 
@@ -47,16 +32,18 @@ router = APIRouter(prefix="/v0", tags=["agents"])
 @router.get("/available-agent-versions")
 async def list_versions(_: ServiceCaller, versions: Service) -> AvailableVersions:
     """List the versions of each engine, and the default for a new agent."""
-    return available_versions(await versions.list_for_new_agents())
+    return AvailableVersions(**vars(await versions.list_for_new_agents()))
 
 
 @router.get("/agents/{agentId}/available-agent-versions")
 async def list_agent_versions(_: AgentCaller, agent_id: AgentId, versions: Service) -> AvailableVersions:
     """List the releases that the agent can be restarted with or updated to."""
-    return available_versions(await versions.list_for_agent(agent_id))
+    return AvailableVersions(**vars(await versions.list_for_agent(agent_id)))
 
 
 @router.get("/agents/{agentId}/update")
 async def check_update(_: AgentCaller, agent_id: AgentId, versions: Service) -> UpdateCheck:
     """Check for a newer version of the agent's engine."""
-    return update_check(await versions.check_update(agent_id))
+    current, latest = await versions.check_update(agent_id)
+    is_newer = version_key(latest) > version_key(current)
+    return UpdateCheck(current_version=current, latest_version=latest, update_available=is_newer)

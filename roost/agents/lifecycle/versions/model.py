@@ -20,17 +20,9 @@ class VersionChoices:
     """Versions that an agent can be restarted with, newest first: of its engine, and of each installed engine."""
 
     engine: str
-    current: str
-    versions: Sequence[str]
-    per_engine: Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True)
-class VersionCheck:
-    """Current and latest version; `latest` is never older than `current`."""
-
-    current: str
-    latest: str
+    current_version: str
+    available_versions: Sequence[str]
+    available_versions_per_engine: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)

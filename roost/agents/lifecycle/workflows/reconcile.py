@@ -10,6 +10,7 @@ start brings them back; or it keeps them, and the next start adopts them. A fail
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -36,28 +37,21 @@ FindStartable = Callable[[Sequence[Agent]], Awaitable[Collection[str]]]
 _CONCURRENCY = 16
 
 
+@dataclass
 class AgentReconciler:
-    def __init__(
-        self,
-        db: Database,
-        host_agents: HostAgents,
-        runtimes: AgentRuntimes,
-        relays: AgentRelays,
-        starter: GatewayStarter,
-        find_startable: FindStartable,
-        interval: float = 5.0,
-    ) -> None:
-        """`interval` is in seconds."""
-        self._db = db
-        self._agents = runtimes.agents
-        self._host_agents = host_agents
-        self._runtimes = runtimes
-        self._runtime = runtimes.runtime
-        self._relays = relays
-        self._starter = starter
-        self._find_startable = find_startable
-        self._interval = interval
-        self._watch = PeriodicTask("reconcile", self._check_all, interval)
+    """`_interval` is in seconds."""
+
+    _db: Database
+    _host_agents: HostAgents
+    _runtimes: AgentRuntimes
+    _relays: AgentRelays
+    _starter: GatewayStarter
+    _find_startable: FindStartable
+    _interval: float = 5.0
+
+    def __post_init__(self) -> None:
+        self._runtime = self._runtimes.runtime
+        self._watch = PeriodicTask("reconcile", self._check_all, self._interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
         self._unverified: set[str] = set()
         self._keeps_containers = False
@@ -198,4 +192,4 @@ class AgentReconciler:
                 work.add_operation(connection, kind, agent.id, host=agent.host_id)
 
     async def _set_state(self, agent: Agent, to: AgentState, reason: str | None = None) -> None:
-        await self._db.write(lambda connection: self._agents.set_state(connection, agent.id, to, reason))
+        await self._db.write(lambda connection: self._runtimes.agents.set_state(connection, agent.id, to, reason))

@@ -57,14 +57,12 @@ class NotABrowser(InvalidInput):
     message = "Open this sign-in link in a browser"
 
 
+@dataclass(frozen=True)
 class SignInService:
-    def __init__(
-        self, db: Database, tokens: GatewayTokens, origin: Callable[[str], str], throttle: FailedLoginThrottle
-    ) -> None:
-        self._db = db
-        self._tokens = tokens
-        self._origin = origin
-        self._throttle = throttle
+    _db: Database
+    _tokens: GatewayTokens
+    _origin: Callable[[str], str]
+    _throttle: FailedLoginThrottle
 
     async def create_link(self, caller: Caller, agent_id: str) -> SignInLink:
         """Create a link for the current gateway token; its rotation invalidates the link.

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
 
 from roost.core.log import redact_credentials
 from roost.core.problem import (
@@ -124,12 +123,6 @@ _USER_IDS: Mapping[str, tuple[re.Pattern[str], str]] = {
     WHATSAPP: (re.compile(r"\+?[0-9]{5,15}"), "a phone number with its country code"),
 }
 _HINT_LENGTH, _MIN_HINTED_LENGTH = 4, 16
-
-
-class ChannelRestarts(Protocol):
-    """Restarts an agent's gateway and returns once it responds; raises a Problem if it does not."""
-
-    async def __call__(self, agent_id: str) -> object: ...
 
 
 @dataclass(frozen=True)

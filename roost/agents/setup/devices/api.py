@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path
 from pydantic import Field
 
-from roost.agents.setup.devices.service import DeviceApprovals, DeviceService
+from roost.agents.setup.devices.service import DeviceService
 from roost.drivers.engine.abilities.devices import DeviceList
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.schemas import ApiSchema, Moment
@@ -69,15 +69,8 @@ def device_list_record(devices: DeviceList | None) -> DeviceListRecord:
     if devices is None:
         return DeviceListRecord(supported=False, message=_UNSUPPORTED)
     pending = [PendingDeviceRecord(**vars(one.device), **vars(one)) for one in devices.pending]
-    return DeviceListRecord(
-        pending=pending, paired=[PairedDeviceRecord(**vars(one.device), **vars(one)) for one in devices.paired]
-    )
-
-
-def approval_list_record(approvals: DeviceApprovals) -> ApprovalListRecord:
-    failed = [FailedApprovalRecord(request_id=one.request_id, error=one.error) for one in approvals.failed]
-    message = f"{len(approvals.approved)} approved" + (f", {len(failed)} failed" if failed else "")
-    return ApprovalListRecord(approved=approvals.approved, failed=failed, message=message)
+    paired = [PairedDeviceRecord(**vars(one.device), **vars(one)) for one in devices.paired]
+    return DeviceListRecord(pending=pending, paired=paired)
 
 
 Service = Annotated[DeviceService, Depends(provide_service(DeviceService))]
@@ -94,7 +87,10 @@ async def list_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> D
 @router.post("/approve-all")
 async def approve_all_devices(_: AgentCaller, agent_id: AgentId, devices: Service) -> ApprovalListRecord:
     """Approve all devices that are pending now."""
-    return approval_list_record(await devices.approve_all(agent_id))
+    approved, failed = await devices.approve_all(agent_id)
+    message = f"{len(approved)} approved" + (f", {len(failed)} failed" if failed else "")
+    records = [FailedApprovalRecord(request_id=request_id, error=error) for request_id, error in failed]
+    return ApprovalListRecord(approved=approved, failed=records, message=message)
 
 
 @router.post("/{requestId}/approve")

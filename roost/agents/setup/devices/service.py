@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core import log
@@ -14,34 +13,13 @@ from roost.drivers.engine.contract import EngineFailed
 from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenFailed
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
-
-
-@dataclass(frozen=True)
-class FailedDeviceApproval:
-    request_id: str
-    error: str
-
-
-@dataclass(frozen=True)
-class DeviceApprovals:
-    """Approved and failed requests of those that were pending at the call."""
-
-    approved: Sequence[str]
-    failed: Sequence[FailedDeviceApproval]
-
-
-def is_request_id(text: str) -> bool:
-    """Return whether the text has the format of a request id; other texts are never sent to an engine."""
-    return _REQUEST_ID.fullmatch(text) is not None
+_log = log.get_logger("devices")
 
 
 class DevicesUnsupported(NotFound):
     """The agent's engine has no device pairing, so it has no requests."""
 
     message = "This agent's engine has no device pairing"
-
-
-_log = log.get_logger("devices")
 
 
 class DeviceService:
@@ -62,7 +40,7 @@ class DeviceService:
         engine, context = await self._runtimes.get_context(agent_id)
         if engine.devices is None:
             raise DevicesUnsupported
-        if not is_request_id(request_id):
+        if not _REQUEST_ID.fullmatch(request_id):  # such a text is never sent to an engine
             raise DeviceRequestNotFound
         async with _engine_failures(agent_id):
             await engine.devices.approve(context, request_id)
@@ -70,23 +48,25 @@ class DeviceService:
             self._db, DataChange("device", "changed", request_id, agent_id=agent_id, data={"action": "approved"})
         )
 
-    async def approve_all(self, agent_id: str) -> DeviceApprovals:
-        """Approve the requests that are pending at the call. Raises AgentNotFound, EngineFailed."""
+    async def approve_all(self, agent_id: str) -> tuple[Sequence[str], Sequence[tuple[str, str]]]:
+        """Approve the requests that are pending at the call; return their ids, and those of others with the error.
+
+        Raises AgentNotFound, EngineFailed.
+        """
         devices = await self.list(agent_id)
         approved: list[str] = []
-        failed: list[FailedDeviceApproval] = []
+        failed: list[tuple[str, str]] = []
         pending = [one.request_id for one in devices.pending] if devices else []
         for request_id in pending:
             try:
                 await self.approve(agent_id, request_id)
                 approved.append(request_id)
             except DeviceRequestNotFound as gone:
-                failed.append(FailedDeviceApproval(request_id, gone.message))
+                failed.append((request_id, gone.message))
             except EngineFailed as failure:  # the remaining requests would fail too, each after a timeout
-                remaining = pending[len(approved) + len(failed) :]
-                failed += [FailedDeviceApproval(one, failure.message) for one in remaining]
+                failed += [(one, failure.message) for one in pending[len(approved) + len(failed) :]]
                 break
-        return DeviceApprovals(approved, failed)
+        return approved, failed
 
 
 @asynccontextmanager

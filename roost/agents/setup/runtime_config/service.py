@@ -7,9 +7,9 @@ next start would write the same file, so it survives restarts of gateway and ser
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -30,17 +30,10 @@ from roost.drivers.engine.contract import EngineFailed, GatewaySetup
 from roost.warden_client import errors as warden_errors
 from roost.warden_client.errors import ContainerNotRunning
 
-
-class GatewaySetups(Protocol):
-    """Returns the current setup of the agent's gateway, which contains the platform's keys."""
-
-    def __call__(self, agent: Agent) -> Awaitable[GatewaySetup]: ...
-
-
-class ConfigRestarts(Protocol):
-    """Restarts the agent's gateway and returns once it responds; raises a Problem if it does not."""
-
-    def __call__(self, agent_id: str) -> Awaitable[object]: ...
+LoadSetup = Callable[[Agent], Awaitable[GatewaySetup]]
+"""Returns the current setup of the agent's gateway, which contains the platform's keys."""
+RestartAgent = Callable[[str], Awaitable[object]]
+"""Restarts the agent's gateway and returns once it responds; raises a Problem if it does not."""
 
 
 def format_etag(config: str) -> str:
@@ -113,11 +106,10 @@ _FAILURES = (
 
 
 class RuntimeConfigService:
-    def __init__(self, runtimes: AgentRuntimes, setups: GatewaySetups, restarts: ConfigRestarts) -> None:
-        self._agents = runtimes.agents
+    def __init__(self, runtimes: AgentRuntimes, load_setup: LoadSetup, restart: RestartAgent) -> None:
         self._runtimes = runtimes
-        self._setups = setups
-        self._restarts = restarts
+        self._load_setup = load_setup
+        self._restart_agent = restart
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, agent_id: str) -> str:
@@ -144,35 +136,25 @@ class RuntimeConfigService:
         text = encode_config(config)
         await self._validate(ability, context, agent_id, text)
         async with self._locks.setdefault(agent_id, asyncio.Lock()):
-            await self._replace(ability, context, agent_id, text, is_expected)
-
-    async def _replace(
-        self,
-        ability: ConfigurationAbility,
-        context: AgentContext,
-        agent_id: str,
-        text: str,
-        is_expected: Expectation | None,
-    ) -> None:
-        async with _engine_failures(agent_id, ConfigWriteFailed):
-            setup = await self._setups(await self._agents.get(agent_id))
-            try:
-                written = await ability.write(context, setup, text, is_expected)
-            except ConfigurationRejected as refusal:
-                raise InvalidConfig(detail=refusal.message) from refusal
-        if not written.live:
-            await self._restart(agent_id, written)
+            async with _engine_failures(agent_id, ConfigWriteFailed):
+                setup = await self._load_setup(await self._runtimes.agents.get(agent_id))
+                try:
+                    written = await ability.write(context, setup, text, is_expected)
+                except ConfigurationRejected as refusal:
+                    raise InvalidConfig(detail=refusal.message) from refusal
+            if not written.live:
+                await self._restart(agent_id, written)
 
     async def _restart(self, agent_id: str, written: ConfigurationWritten) -> None:
         """Restart the gateway; roll back a configuration that prevents its start. Raises ConfigWriteFailed."""
         try:
-            await self._restarts(agent_id)
+            await self._restart_agent(agent_id)
         except Problem as problem:
             _log.warning("configuration.rolled_back", agent=agent_id, reason=problem.message)
             async with _engine_failures(agent_id, ConfigWriteFailed):
                 await written.undo()
             with suppress(Problem):  # the agent's own record says why it does not run
-                await self._restarts(agent_id)
+                await self._restart_agent(agent_id)
             raise ConfigWriteFailed from problem
 
     async def _validate(

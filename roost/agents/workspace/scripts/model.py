@@ -61,10 +61,9 @@ def subject_agent_id(subject: str) -> str:
 def current_status(name: str, script: ScriptStatus, processes: Mapping[str, ProcessStatus] | None) -> ScriptStatus:
     """Return the stored status, corrected by the container's processes; None without a container."""
     if processes is None:
-        is_unfinished = script.state in {ScriptState.RUNNING, ScriptState.PENDING}
-        return (
-            replace(script, state=ScriptState.PENDING, reason="The agent is not running") if is_unfinished else script
-        )
+        if script.state in {ScriptState.RUNNING, ScriptState.PENDING}:
+            return replace(script, state=ScriptState.PENDING, reason="The agent is not running")
+        return script
     if name == BUILD or script.state is not ScriptState.RUNNING:
         return script
     process = processes.get(START)
