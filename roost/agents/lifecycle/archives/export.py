@@ -6,9 +6,16 @@ from dataclasses import dataclass
 
 from roost.agents.library.skills.attachments import AgentSkillService
 from roost.agents.library.templates.manifest import ManifestAgent, ManifestTask
-from roost.agents.lifecycle.archives.errors import ArchiveHoldsSecret
-from roost.agents.lifecycle.archives.model import MANIFEST, STATE, WORKSPACE
-from roost.agents.lifecycle.archives.schemas import AgentManifest, ManifestChannel, ManifestSecret, ManifestSkill
+from roost.agents.lifecycle.archives.schemas import (
+    MANIFEST,
+    STATE,
+    WORKSPACE,
+    AgentManifest,
+    ArchiveHoldsSecret,
+    ManifestChannel,
+    ManifestSecret,
+    ManifestSkill,
+)
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
