@@ -26,12 +26,7 @@ class AgentRepository:
     """Agents of all hosts; `host_id` is the id of this one, `ports` are those of its agents, if each has its own."""
 
     def __init__(
-        self,
-        db: Database,
-        sealer: Sealer,
-        quotas: Mapping[Plan, int],
-        host_id: str,
-        ports: AgentPorts | None = None,
+        self, db: Database, sealer: Sealer, quotas: Mapping[Plan, int], host_id: str, ports: AgentPorts | None = None
     ) -> None:
         self.host_id = host_id
         self.ports = ports

@@ -124,11 +124,7 @@ class ImportAgentResponse(CreateAgentResponse):
 
     @classmethod
     def from_manifest(
-        cls,
-        agent: AgentRecord,
-        manifest: AgentManifest,
-        missing_skills: Collection[str],
-        skipped_tasks: Sequence[str],
+        cls, agent: AgentRecord, manifest: AgentManifest, missing_skills: Collection[str], skipped_tasks: Sequence[str]
     ) -> Self:
         return cls(
             agent=agent,

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from roost.agents.lifecycle.hosts.model import Host
-from roost.agents.lifecycle.system.model import CheckResult, CheckStatus, EngineState, SystemState
+from roost.agents.lifecycle.system.model import CheckStatus, EngineState, SystemState
 from roost.agents.lifecycle.system.service import SystemService
 from roost.core import clock
 from roost.identity.authenticator import ServiceCaller
@@ -109,7 +108,10 @@ def system_record(state: SystemState, now: datetime) -> SystemRecord:
     return SystemRecord(
         software=SoftwareRecord(**vars(state.software)),
         checks={name: "ok" if passed else "failing" for name, passed in state.readiness.items()},
-        hosts=[_host_record(host, state.host_id, now) for host in state.hosts],
+        hosts=[
+            HostRecord(**vars(host), is_running=host.is_running(now), is_this=host.id == state.host_id)
+            for host in state.hosts
+        ],
         operations=OperationCountsRecord(
             pending=counts[OperationState.PENDING],
             paused=counts[OperationState.PAUSED],
@@ -119,18 +121,6 @@ def system_record(state: SystemState, now: datetime) -> SystemRecord:
         disk=DiskRecord(**vars(state.disk)),
         memory=MemoryRecord(total=memory.total, available=memory.available, server=memory.process),
     )
-
-
-def check_list(findings: Sequence[CheckResult]) -> CheckList:
-    return CheckList(checks=[CheckRecord.model_validate(finding) for finding in findings])
-
-
-def engine_list(engines: Sequence[EngineState]) -> InstalledEngineList:
-    return InstalledEngineList(engines=[_engine_record(engine) for engine in engines])
-
-
-def _host_record(host: Host, this: str, now: datetime) -> HostRecord:
-    return HostRecord(**vars(host), is_running=host.is_running(now), is_this=host.id == this)
 
 
 def _engine_record(engine: EngineState) -> InstalledEngineRecord:
@@ -159,10 +149,10 @@ async def describe_system(caller: ServiceCaller, system: Service) -> SystemRecor
 @router.get("/checks")
 async def check_system(caller: ServiceCaller, system: Service) -> CheckList:
     """Run the checks of `roost doctor`, which take seconds. Only for the default tenant."""
-    return check_list(await system.check(caller))
+    return CheckList(checks=[CheckRecord.model_validate(finding) for finding in await system.check(caller)])
 
 
 @router.get("/engines")
 async def list_engine_states(caller: ServiceCaller, system: Service) -> InstalledEngineList:
     """List the installed engines, their releases, and your agents that are behind. Only for the default tenant."""
-    return engine_list(await system.list_engines(caller))
+    return InstalledEngineList(engines=[_engine_record(engine) for engine in await system.list_engines(caller)])

@@ -57,11 +57,7 @@ class SystemService:
         await self._require_operator(caller)
         readiness = await self.read_readiness()
         hosts, operations, failing = await self._db.read(
-            lambda connection: (
-                list_hosts(connection),
-                work.count_unfinished(connection),
-                count_faults(connection),
-            )
+            lambda connection: (list_hosts(connection), work.count_unfinished(connection), count_faults(connection))
         )
         return SystemState(
             software=self.software,

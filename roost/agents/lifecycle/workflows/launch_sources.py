@@ -60,7 +60,9 @@ class TemplateSources:
         """
         template, version = await self._find_template(caller.tenant_id, name)
         manifest = version.parse_manifest()
-        _check_plan(plan, manifest)
+        wanted = manifest.channels.values()
+        if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in wanted):
+            raise ChannelPlanTooSmall  # the agent would wait for the channel in vain
         request = apply_manifest(request, template, manifest)
         if request.attach_secrets:
             request = replace(request, secret_ids=[*request.secret_ids, *await self._find_secrets(caller, manifest)])
@@ -168,13 +170,6 @@ class LaunchSources:
         elif origin.engine_version in engine.installed():
             request = replace(request, engine_version=origin.engine_version)
         return LaunchSource(request, snapshot, origin.id)
-
-
-def _check_plan(plan: Plan, manifest: TemplateManifest) -> None:
-    """Raise ChannelPlanTooSmall for a channel that the agent would wait for in vain."""
-    channels = manifest.channels.values()
-    if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in channels):
-        raise ChannelPlanTooSmall
 
 
 def apply_manifest(request: CreateAgent, template: Template, manifest: TemplateManifest) -> CreateAgent:

@@ -132,14 +132,10 @@ class AgentReconciler:
         # Listed after the agents: the container of a running agent is missing only if it is gone.
         containers = {container.agent_id for container in await self._runtime.list()}
         await asyncio.gather(*(self._check_agent(agent, agent.id in containers) for agent in agents))
-        await self._start_complete([agent for agent in agents if agent.state is AgentState.NOT_RUNNING])
-
-    async def _start_complete(self, idle: Sequence[Agent]) -> None:
-        """Start the agents that waited for something and have it now."""
-        startable = await self._find_startable(idle) if idle else ()
-        if startable:
-            agents = [agent for agent in idle if agent.id in startable]
-            await self._db.write(lambda connection: self._enqueue(connection, model.START, agents))
+        idle = [agent for agent in agents if agent.state is AgentState.NOT_RUNNING]
+        if startable := await self._find_startable(idle) if idle else ():
+            complete = [agent for agent in idle if agent.id in startable]
+            await self._db.write(lambda connection: self._enqueue(connection, model.START, complete))
 
     async def _check_agent(self, agent: Agent, has_container: bool) -> None:
         async with self._slots:

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, StrictBool, StrictInt, model_validator
 
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.model import GATEWAY_PORT
-from roost.domain_names.model import Domain, DomainChallenge, DomainStatus
+from roost.domain_names.model import Domain, DomainStatus
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.schemas import ApiSchema, Moment, Text
 from roost.web.service_registry import provide_service
@@ -87,10 +87,6 @@ class ChallengeResponse(ApiSchema):
     name: str
     value: str
 
-    @classmethod
-    def from_challenge(cls, challenge: DomainChallenge) -> Self:
-        return cls(domain=challenge.domain, name=challenge.record_name, value=challenge.record_value)
-
 
 class UpdateDomainRequest(ApiSchema):
     """Fields that are left out keep their values."""
@@ -141,7 +137,8 @@ async def get_challenge(
     _: AgentCaller, agent_id: AgentId, body: ChallengeRequest, domains: Service
 ) -> ChallengeResponse:
     """Return the TXT record that proves the ownership of a domain; it stays the same."""
-    return ChallengeResponse.from_challenge(await domains.get_challenge(agent_id, body.custom_domain))
+    found = await domains.get_challenge(agent_id, body.custom_domain)
+    return ChallengeResponse(domain=found.domain, name=found.record_name, value=found.record_value)
 
 
 @router.put("/{domainId}")

@@ -76,13 +76,7 @@ class _ProxyConnection:
 
 
 class EgressProxy:
-    def __init__(
-        self,
-        dialer: PublicDialer,
-        *,
-        log: BoundLogger = _log,
-        limits: EgressLimits = EgressLimits(),
-    ) -> None:
+    def __init__(self, dialer: PublicDialer, *, log: BoundLogger = _log, limits: EgressLimits = EgressLimits()) -> None:
         self._dialer = dialer
         self._log = log
         self._limits = limits

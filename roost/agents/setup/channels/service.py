@@ -47,7 +47,6 @@ from roost.drivers.engine.abilities.channels import (
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.identity import tenants
-from roost.identity.caller import Plan
 from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenFailed
 
 _STATUS_SECONDS = 5.0
@@ -90,8 +89,8 @@ class ChannelService:
             engine = self._runtimes.get_engine(agent.engine)
             present = (await self._channels.get_channels(agent_id)).get(name)
             supported = supported_channels(engine, agent.engine_version)
-            plan = await self._get_plan(agent)
-            validated = await self._validator.validate(name, request, present, plan, supported, agent_id)
+            tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, agent.tenant_id))
+            validated = await self._validator.validate(name, request, present, tenant.plan, supported, agent_id)
             await self._channels.save(agent_id, validated.channel)
             try:
                 is_running = await self._apply(agent_id)
@@ -212,9 +211,6 @@ class ChannelService:
                 return await engine.channels.status(context)
         except (Problem, TimeoutError):
             return {}
-
-    async def _get_plan(self, agent: Agent) -> Plan:
-        return (await self._db.read(lambda connection: tenants.get_tenant(connection, agent.tenant_id))).plan
 
     def _lock(self, agent_id: str) -> asyncio.Lock:
         return self._locks.setdefault(agent_id, asyncio.Lock())

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Response
 
 from roost.agents.setup.runtime_config.service import InvalidConfig, RuntimeConfigService, expect_tags, format_etag
-from roost.drivers.engine.abilities.configuration import ConfigurationVerdict
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with
 from roost.web.schemas import ApiSchema, IfMatch
@@ -32,10 +31,6 @@ class ConfigValidationResponse(ApiSchema):
 
     valid: bool
     output: str
-
-
-def validation_response(verdict: ConfigurationVerdict) -> ConfigValidationResponse:
-    return ConfigValidationResponse(valid=verdict.valid, output=verdict.output)
 
 
 Service = Annotated[RuntimeConfigService, Depends(provide_service(RuntimeConfigService))]
@@ -69,4 +64,4 @@ async def validate_config(
     _: AgentCaller, agent_id: AgentId, config: Service, body: ConfigRequest | None = None
 ) -> ConfigValidationResponse:
     """Validate a configuration without applying it; without a body, the current one."""
-    return validation_response(await config.validate(agent_id, body.config if body else None))
+    return ConfigValidationResponse(**vars(await config.validate(agent_id, body.config if body else None)))

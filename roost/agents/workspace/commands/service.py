@@ -4,15 +4,7 @@ The warden keeps the sessions of terminals: they outlive a restart of the server
 """
 
 import codecs
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,6 +55,7 @@ SIZE_LIMIT = 1000
 TERMINAL_COMMAND_LIMIT = 8 * 1024
 OFFSET_LIMIT = 2**53
 
+# The program of a terminal without a command: bash, or sh where there is none.
 _LOGIN_SHELL = """
 unset NO_COLOR
 SHELL=$(command -v bash || command -v sh) && export SHELL
@@ -91,11 +84,6 @@ class TerminalRequest:
     command: str | None = None
     session: str | None = None
     after: int = 0
-
-
-def terminal_arguments(command: str | None) -> Sequence[str]:
-    """Return the program of a terminal: a shell command, or bash as a login shell, sh where there is none."""
-    return ["/bin/sh", "-c", _LOGIN_SHELL if command is None else command]
 
 
 class InvalidTerminalMessage(InvalidInput):
@@ -198,8 +186,10 @@ class CommandService:
                 connection = terminals.attach(request.session, after=request.after, size=request.size)
             else:
                 env = await self._reveal_environment(agent_id)
+                if request.command is not None and (not request.command.strip() or "\0" in request.command):
+                    raise InvalidCommand(detail="command: must not be empty, and have no NUL")
                 connection = terminals.open(
-                    terminal_arguments(_check_command(request.command)),
+                    ["/bin/sh", "-c", _LOGIN_SHELL if request.command is None else request.command],
                     env={**_TERMINAL_VARIABLES, **env},
                     size=request.size,
                     grace_seconds=GRACE_SECONDS,
@@ -228,12 +218,6 @@ class CommandService:
 def _decode(output: bytes, *, is_cut: bool) -> str:
     """Decode output, without the character that its cut end divides."""
     return codecs.getincrementaldecoder("utf-8")("replace").decode(output, not is_cut)
-
-
-def _check_command(command: str | None) -> str | None:
-    if command is not None and (not command.strip() or "\0" in command):
-        raise InvalidCommand(detail="command: must not be empty, and have no NUL")
-    return command
 
 
 _FOLDER_PROBLEM = partial(InvalidCommand, detail="cwd: must be a folder of the workspace")

@@ -7,15 +7,7 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, R
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from roost.agents.workspace.files.model import (
-    PAGE_LIMIT,
-    FileChanged,
-    FilePage,
-    FileRange,
-    format_etag,
-    parse_range,
-    spell_path,
-)
+from roost.agents.workspace.files.model import PAGE_LIMIT, FileChanged, FileRange, format_etag, parse_range, spell_path
 from roost.agents.workspace.files.service import AgentFileService
 from roost.core.entity_tags import parse_if_match
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
@@ -71,20 +63,12 @@ class FileListRecord(ApiSchema):
     entries: Sequence[FileEntryRecord]
     next_cursor: str | None
 
-    @classmethod
-    def from_page(cls, page: FilePage) -> Self:
-        return cls(entries=[FileEntryRecord.from_entry(entry) for entry in page.entries], next_cursor=page.next_cursor)
-
 
 class ChangedFilesRecord(ApiSchema):
     """Paths of entries that changed; a folder stands for all below it. If not `complete`, anything may have changed."""
 
     paths: Sequence[str]
     complete: bool
-
-    @classmethod
-    def from_changes(cls, changes: ChangedPaths) -> Self:
-        return cls(paths=sorted(map(spell_path, changes.paths)), complete=changes.is_complete)
 
 
 class SavedFileRecord(ApiSchema):
@@ -124,7 +108,8 @@ async def list_workspace_files(
 ) -> FileListRecord:
     """List a folder of the workspace, in the order of the names; `recursive` lists all below it."""
     page = await files.list_page(agent_id, query.path, query.cursor, recursive=query.recursive, limit=query.limit)
-    return FileListRecord.from_page(page)
+    entries = [FileEntryRecord.from_entry(entry) for entry in page.entries]
+    return FileListRecord(entries=entries, next_cursor=page.next_cursor)
 
 
 async def _open_file(
@@ -235,4 +220,5 @@ async def _send_exactly(content: AsyncIterator[bytes], size: int) -> AsyncGenera
 
 
 def _format_changes(changes: ChangedPaths) -> bytes:
-    return format_event(ChangedFilesRecord.from_changes(changes))
+    paths = sorted(map(spell_path, changes.paths))
+    return format_event(ChangedFilesRecord(paths=paths, complete=changes.is_complete))

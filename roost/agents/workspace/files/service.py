@@ -125,10 +125,7 @@ class AgentFileService:
     @asynccontextmanager
     async def watch(self, agent_id: str) -> AsyncGenerator[AsyncGenerator[ChangedPaths]]:
         """Watch the workspace, and yield its changes; the first is empty. Raises FilesNotWatched."""
-        async with (
-            self._connect(agent_id, model.InvalidFilePath) as warden,
-            aclosing(warden.tree.watch()) as changes,
-        ):
+        async with self._connect(agent_id, model.InvalidFilePath) as warden, aclosing(warden.tree.watch()) as changes:
             yield changes
 
     @asynccontextmanager

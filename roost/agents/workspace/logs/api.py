@@ -30,10 +30,7 @@ class LogMessageRecord(ApiSchema):
 @lru_cache(maxsize=64)
 def encode_message(message: LogMessage) -> str:
     """Encode a message, once for all readers."""
-    record = LogMessageRecord(
-        timestamp=message.timestamp, level=message.level, source=message.source, message=message.message
-    )
-    return record.model_dump_json(by_alias=True)
+    return LogMessageRecord(**vars(message)).model_dump_json(by_alias=True)
 
 
 Service = Annotated[LogService, Depends(provide_service(LogService))]

@@ -65,4 +65,4 @@ async def compare_snapshots(
 ) -> schemas.SnapshotDiffRecord:
     """List the files that differ between two snapshots; with `path`, also the unified diff of that file's text."""
     comparison = await snapshots.compare(agent_id, query.old, query.new, query.path)
-    return schemas.SnapshotDiffRecord.from_comparison(comparison)
+    return schemas.SnapshotDiffRecord.model_validate(comparison, from_attributes=True)

@@ -50,8 +50,8 @@ class WorkspaceWatch:
                         self._waiting = self._waiting or deque()
                         self._changes += 1
                         self._on_change()
-                    elif self._waiting:
-                        _settle(self._waiting.popleft(), self._changes)
+                    elif self._waiting and not (check := self._waiting.popleft()).done():
+                        check.set_result(self._changes)
         finally:
             waiting, self._waiting = self._waiting or (), None
             for check in waiting:
@@ -70,11 +70,6 @@ class WorkspaceWatch:
     async def _list_checks(self) -> AsyncIterator[None]:
         while True:
             yield await self._checks.get()
-
-
-def _settle(check: asyncio.Future[int], changes: int) -> None:
-    if not check.done():
-        check.set_result(changes)
 
 
 class AutomaticSnapshots:

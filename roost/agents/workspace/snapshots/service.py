@@ -35,13 +35,7 @@ from roost.agents.workspace.snapshots.model import (
 from roost.agents.workspace.snapshots.restore import open_to_write, restore_tree
 from roost.agents.workspace.snapshots.state_tree import StateTree
 from roost.agents.workspace.snapshots.stored_trees import SnapshotComparison, StoredTrees
-from roost.agents.workspace.snapshots.taking import (
-    SnapshotTaker,
-    hold_needed,
-    insert_snapshot,
-    load_index,
-    read_status,
-)
+from roost.agents.workspace.snapshots.taking import SnapshotTaker, hold_needed, insert_snapshot, load_index, read_status
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
@@ -286,13 +280,7 @@ class SnapshotService:
             self._runtimes.agents.set_state(connection, operation.subject, AgentState.STARTING)
 
     async def _write_trees(
-        self,
-        operation: ClaimedOperation,
-        agent: Agent,
-        warden: WardenClient,
-        target: Snapshot,
-        *,
-        is_repeated: bool,
+        self, operation: ClaimedOperation, agent: Agent, warden: WardenClient, target: Snapshot, *, is_repeated: bool
     ) -> tuple[bytes, bytes | None]:
         """Write the workspace and, if the operation says so, the state; return their indexes.
 
