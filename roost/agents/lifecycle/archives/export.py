@@ -141,7 +141,6 @@ class AgentExporter:
                         raise ArchiveHoldsSecret(f"{member.path} holds the value of the secret {secret}")
 
     async def _search_file(self, search: SecretSearch, scope: ContentScope, member: TreeMember) -> str | None:
-        """Return the name of a secret whose value the file holds."""
         search.reset()
         file = await self._reader.stat(scope, member.cid)
         async with aclosing(self._reader.stream_file(scope, file)) as pieces:

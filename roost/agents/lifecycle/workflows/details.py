@@ -78,7 +78,7 @@ class AgentDetails:
             snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
             template=template,
             missing=missing,
-            faults=[FaultRecord.from_fault(fault) for fault in faults],
+            faults=[FaultRecord(**vars(fault)) for fault in faults],
             port_forwarding=[RouteRecord.from_route(route) for route in await self._routes.list(agent_id)],
         )
 

@@ -58,7 +58,10 @@ class TemplateSources:
         Raises TemplateNotFound, ChannelPlanTooSmall and BlobStoreFailed; `fill` raises InvalidRoutes and
         StorageQuotaExceeded.
         """
-        template, version = await self._find_template(caller.tenant_id, name)
+        try:
+            template, version = await self._templates.get(caller.tenant_id, name)
+        except TemplateNotFound:
+            template, version = await self._templates.get_by_slug(caller.tenant_id, name)
         manifest = version.parse_manifest()
         wanted = manifest.channels.values()
         if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in wanted):
@@ -83,13 +86,6 @@ class TemplateSources:
                 yield LaunchSource(request, snapshot, fill=fill)
             finally:
                 await self._content.discard(receiver.pack_id)  # unless the agent holds it
-
-    async def _find_template(self, tenant_id: str, name: str) -> tuple[Template, TemplateVersion]:
-        """Find a template by id or slug. Raises TemplateNotFound."""
-        try:
-            return await self._templates.get(tenant_id, name)
-        except TemplateNotFound:
-            return await self._templates.get_by_slug(tenant_id, name)
 
     async def _find_secrets(self, caller: Caller, manifest: TemplateManifest) -> Sequence[str]:
         """Return the ids of the tenant's secrets that have the names that the template asks for."""

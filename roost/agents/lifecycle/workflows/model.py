@@ -122,11 +122,6 @@ class UpdateResult:
     output: str
 
 
-def at_version(version: str) -> Mapping[str, object]:
-    """Return the payload of a start in a new container at that version."""
-    return {"version": version}
-
-
 def container_spec(
     agent_id: str,
     engine: EngineVersion | None,

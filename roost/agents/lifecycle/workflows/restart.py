@@ -61,7 +61,7 @@ class RestartWorkflow:
 def _enqueue(connection: Connection, agent: Agent, version: str | None) -> str:
     # An unfinished operation may still change the version.
     unchanged = version == agent.engine_version and not work.is_subject_busy(connection, agent.id)
-    payload = None if version is None or unchanged else model.at_version(version)
+    payload = None if version is None or unchanged else {"version": version}
     for waiting in work.list_waiting_operations(connection, model.START, agent.id):
         if payload in (None, waiting.payload):
             return waiting.id

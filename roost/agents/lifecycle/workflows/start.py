@@ -42,7 +42,7 @@ class StartWorkflow:
         return (*self.first, *self.container, *self.gateway)
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
-        """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container.
+        """Handle `agent.start`, idempotently; a payload with a `version` asks for a new container at it.
 
         The result says in `waits_for` why the agent may not start yet, if so.
         """

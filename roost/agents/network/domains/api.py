@@ -41,19 +41,14 @@ class DomainRecord(ApiSchema):
     @classmethod
     def from_domain(cls, domain: Domain, origin: str) -> Self:
         return cls(
-            id=domain.id,
+            **vars(domain),
             agent_id=domain.owner.id,
             user_id=domain.owner.tenant_id,
-            subdomain=domain.subdomain,
             custom_domain=domain.name if domain.subdomain is None else None,
             domain=domain.name,
             url=origin,
             target_port=GATEWAY_PORT if domain.port is None else domain.port,
             protected=domain.is_protected,
-            status=domain.status,
-            reason=domain.reason,
-            created_at=domain.created_at,
-            updated_at=domain.updated_at,
         )
 
 

@@ -24,7 +24,8 @@ async def list_tasks(
     with_disabled: Annotated[bool, Query(alias="includeDisabled")] = True,
 ) -> schemas.TaskList:
     """List the agent's tasks, oldest first."""
-    return schemas.task_list(await tasks.list(agent_id, with_disabled=with_disabled))
+    found = [schemas.task_record(task) for task in await tasks.list(agent_id, with_disabled=with_disabled)]
+    return schemas.TaskList(tasks=found, jobs=found)
 
 
 @router.post("", status_code=201)
@@ -83,4 +84,5 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=RUNS_LIMIT)] = RUNS_DEFAULT,
 ) -> schemas.TaskRunList:
     """List a task's runs, newest first."""
-    return schemas.task_run_list(await tasks.list_runs(agent_id, job_id, limit))
+    runs = [schemas.TaskRunRecord(**vars(run)) for run in await tasks.list_runs(agent_id, job_id, limit)]
+    return schemas.TaskRunList(runs=runs, entries=runs)

@@ -1,10 +1,11 @@
 """Console exec (contract: Console, devices, config), and terminals as WebSockets."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+import codecs
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, WebSocket
 from pydantic import Field, StrictFloat, StrictInt, TypeAdapter, ValidationError
@@ -21,6 +22,7 @@ from roost.agents.workspace.commands.service import (
     TerminalSessionNotFound,
     TerminalSignal,
 )
+from roost.core import clock
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
 from roost.warden_client.client import ExecOutput
 from roost.warden_client.terminal import AttachedTerminal, TerminalSize
@@ -65,7 +67,6 @@ class CommandEnd(ApiSchema):
 Service = Annotated[CommandService, Depends(provide_service(CommandService))]
 _STDIN, _STDOUT, _STDERR = b"\0", b"\1", b"\2"  # channels, as in Kubernetes' remote command protocol
 _SLOW_READER_SECONDS = 600.0  # a pager may wait as long as the longest command, a person may stop it with Ctrl-S
-_OpenCommand = Callable[[AsyncIterable[bytes]], AbstractAsyncContextManager[AsyncIterator[ExecOutput]]]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["commands"])
 
 
@@ -74,7 +75,9 @@ router = APIRouter(prefix="/v0/agents/{agentId}", tags=["commands"])
 async def run_command(_: AgentCaller, agent_id: AgentId, body: ExecRequest, commands: Service) -> ExecResponse:
     """Run a shell command in the agent's container."""
     result = await commands.run_command(agent_id, body.command, body.cwd, body.timeout_seconds)
-    return ExecResponse(**vars(result))
+    stdout, stderr = (_decode(output, is_cut=result.truncated) for output in (result.stdout, result.stderr))
+    fields: dict[str, Any] = {**vars(result), "stdout": stdout, "stderr": stderr}
+    return ExecResponse(**fields, command=body.command, timestamp=clock.utc_now())
 
 
 @router.websocket("/console/exec")
@@ -89,16 +92,10 @@ async def stream_command(
 
     Channels: 0 input (with `stdin=true`; an empty message is its end), 1 output, 2 errors. The text message is the end.
     """
-
-    def open_command(stdin: AsyncIterable[bytes]) -> AbstractAsyncContextManager[AsyncIterator[ExecOutput]]:
-        return commands.stream_command(
-            stdin if request.stdin else None, agent_id, request.command, request.cwd, request.timeout_seconds
-        )
-
-    await serve_socket(socket, visit, partial(_serve_command, socket, open_command))
+    await serve_socket(socket, visit, partial(_serve_command, socket, commands, agent_id, request))
 
 
-async def _serve_command(socket: WebSocket, open_command: _OpenCommand) -> None:
+async def _serve_command(socket: WebSocket, commands: CommandService, agent_id: str, request: CommandQuery) -> None:
     """Start a command, accept the socket, and connect both until the command ends or the client disconnects."""
     inputs: asyncio.Queue[bytes] = asyncio.Queue(maxsize=1)
 
@@ -106,9 +103,16 @@ async def _serve_command(socket: WebSocket, open_command: _OpenCommand) -> None:
         if isinstance(message, bytes) and message.startswith(_STDIN):
             await inputs.put(message[1:])
 
-    async with open_command(_read_input(inputs)) as outputs:
+    stdin = _read_input(inputs) if request.stdin else None
+    opened = commands.stream_command(stdin, agent_id, request.command, request.cwd, request.timeout_seconds)
+    async with opened as outputs:
         await accept_reader(socket, _SLOW_READER_SECONDS)
         await run_while_connected(socket, _send_output(socket, outputs), receive_input)
+
+
+def _decode(output: bytes, *, is_cut: bool) -> str:
+    """Decode output, without the character that its cut end divides."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(output, not is_cut)
 
 
 async def _read_input(inputs: asyncio.Queue[bytes]) -> AsyncGenerator[bytes, None]:
@@ -160,9 +164,6 @@ class ResizeMessage(ApiSchema):
     type: Literal["resize"]
     cols: Annotated[StrictInt, _SIZE]
     rows: Annotated[StrictInt, _SIZE]
-
-    def to_size(self) -> TerminalSize:
-        return TerminalSize(self.cols, self.rows)
 
 
 class SignalMessage(ApiSchema):
@@ -244,7 +245,7 @@ async def _receive_message(terminal: AttachedTerminal, message: bytes | str) -> 
         return
     match parse_message(message):
         case ResizeMessage() as resize:
-            await terminal.resize(resize.to_size())
+            await terminal.resize(TerminalSize(resize.cols, resize.rows))
         case SignalMessage() as signal:
             await terminal.send_signal(signal.signal)
         case AcknowledgeMessage() as acknowledgement:

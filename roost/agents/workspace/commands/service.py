@@ -3,40 +3,23 @@
 The warden keeps the sessions of terminals: they outlive a restart of the server, too.
 """
 
-import codecs
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
 from functools import partial
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes, WardenProblems, translate_warden_errors
-from roost.core import clock
 from roost.core.problem import InvalidInput, NotFound, Problem, ResourceConflict, TooManyRequests
 from roost.core.sensitive import Sensitive
 from roost.warden_client import errors as warden_errors
-from roost.warden_client.client import ExecOutput
+from roost.warden_client.client import ExecOutput, ExecResult
 from roost.warden_client.terminal import AttachedTerminal, TerminalSize
 
 COMMAND_LIMIT = 64 * 1024
 OUTPUT_LIMIT = 1024**2
 EXEC_TIMEOUT = 60.0
 EXEC_TIMEOUT_LIMIT = 600.0
-
-
-@dataclass(frozen=True)
-class CommandResult:
-    """Result of a command. Exit code 124 means that it timed out, `truncated` that an output exceeded 1 MiB."""
-
-    stdout: str
-    stderr: str
-    exit_code: int
-    command: str
-    timestamp: datetime
-    truncated: bool
-    timed_out: bool
 
 
 class InvalidCommand(InvalidInput):
@@ -64,16 +47,8 @@ exec "$SHELL" -l
 _TERMINAL_VARIABLES = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "NO_COLOR": ""}
 
 
-class TerminalSignal(StrEnum):
-    """Signals that a client may send to the foreground processes."""
-
-    HUP = "HUP"
-    INT = "INT"
-    QUIT = "QUIT"
-    KILL = "KILL"
-    TERM = "TERM"
-    CONT = "CONT"
-    TSTP = "TSTP"
+TerminalSignal = Literal["HUP", "INT", "QUIT", "KILL", "TERM", "CONT", "TSTP"]
+"""Signals that a client may send to the foreground processes."""
 
 
 @dataclass(frozen=True)
@@ -138,23 +113,15 @@ class CommandService:
         command: str,
         cwd: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - enforced in the container
-    ) -> CommandResult:
+    ) -> ExecResult:
         """Run a shell command in the container; `cwd` is a folder of the workspace, `timeout` is in seconds.
 
-        Raises AgentNotFound, AgentOnOtherHost, InvalidCommand, CommandExecutionFailed, AgentNotRunning.
+        Each output is cut after 1 MiB. Raises AgentNotFound, AgentOnOtherHost, InvalidCommand, CommandExecutionFailed
+        and AgentNotRunning.
         """
         arguments = await self._prepare_command(agent_id, command, cwd, timeout)
         with translate_warden_errors(_COMMAND_PROBLEMS):
-            result = await self._runtimes.get_warden(agent_id).exec(**arguments, output_limit=OUTPUT_LIMIT)
-        return CommandResult(
-            stdout=_decode(result.stdout, is_cut=result.truncated),
-            stderr=_decode(result.stderr, is_cut=result.truncated),
-            exit_code=result.exit_code,
-            command=command,
-            timestamp=clock.utc_now(),
-            truncated=result.truncated,
-            timed_out=result.timed_out,
-        )
+            return await self._runtimes.get_warden(agent_id).exec(**arguments, output_limit=OUTPUT_LIMIT)
 
     @asynccontextmanager
     async def stream_command(
@@ -213,11 +180,6 @@ class CommandService:
 
     async def _reveal_environment(self, agent_id: str) -> dict[str, str]:
         return {name: value.reveal() for name, value in (await self._load_environment(agent_id)).items()}
-
-
-def _decode(output: bytes, *, is_cut: bool) -> str:
-    """Decode output, without the character that its cut end divides."""
-    return codecs.getincrementaldecoder("utf-8")("replace").decode(output, not is_cut)
 
 
 _FOLDER_PROBLEM = partial(InvalidCommand, detail="cwd: must be a folder of the workspace")

@@ -99,7 +99,8 @@ async def upload_workspace_file(
     _: AgentCaller, agent_id: AgentId, body: UploadRequest, files: Service
 ) -> UploadResponse:
     """Write a file to the `uploads/` folder of the files."""
-    return UploadResponse(**vars(await files.upload_file(agent_id, body.filename, body.content_base64)))
+    path, size = await files.upload_file(agent_id, body.filename, body.content_base64)
+    return UploadResponse(path=path, filename=body.filename, size=size)
 
 
 @router.get("/list")
@@ -107,9 +108,10 @@ async def list_workspace_files(
     _: AgentCaller, agent_id: AgentId, query: Annotated[ListFilesQuery, Query()], files: Service
 ) -> FileListRecord:
     """List a folder of the workspace, in the order of the names; `recursive` lists all below it."""
-    page = await files.list_page(agent_id, query.path, query.cursor, recursive=query.recursive, limit=query.limit)
-    entries = [FileEntryRecord.from_entry(entry) for entry in page.entries]
-    return FileListRecord(entries=entries, next_cursor=page.next_cursor)
+    found, next_cursor = await files.list_page(
+        agent_id, query.path, query.cursor, recursive=query.recursive, limit=query.limit
+    )
+    return FileListRecord(entries=[FileEntryRecord.from_entry(entry) for entry in found], next_cursor=next_cursor)
 
 
 async def _open_file(

@@ -17,7 +17,7 @@ from roost.core.problem import (
 )
 from roost.storage.content.unixfs.entry_name import decode_entry_name, encode_entry_name
 from roost.storage.content.unixfs.errors import InvalidEntryName
-from roost.warden_client.files import FileStat, FolderEntry, Stamp
+from roost.warden_client.files import FileStat, Stamp
 
 
 class InvalidFilePath(InvalidInput):
@@ -107,21 +107,6 @@ _FILENAME_RULE = (
     '< > : " | ? *, no space around it, no dot at its end, and no device of Windows'
 )
 _WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
-
-
-@dataclass(frozen=True)
-class UploadedFile:
-    path: str
-    filename: str
-    size: int
-
-
-@dataclass(frozen=True)
-class FilePage:
-    """Entries with paths from the workspace; `next_cursor` continues after the last one, None at the end."""
-
-    entries: Sequence[FolderEntry]
-    next_cursor: str | None
 
 
 @dataclass(frozen=True)

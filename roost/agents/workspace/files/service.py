@@ -1,15 +1,15 @@
 """Files of a workspace, through the agent's warden."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes, WardenProblems, translate_warden_errors
 from roost.agents.workspace.files import model
-from roost.agents.workspace.files.model import FilePage, FileRange, UploadedFile, validate_new_path, validate_path
+from roost.agents.workspace.files.model import FileRange, validate_new_path, validate_path
 from roost.core.problem import Problem
 from roost.warden_client import errors as warden_errors
 from roost.warden_client.client import WardenClient
-from roost.warden_client.files import FileStat
+from roost.warden_client.files import FileStat, FolderEntry
 from roost.warden_client.tree import ChangedPaths
 
 _ROOTS = frozenset({"", ".", "/", "/workspace", "/workspace/"})
@@ -36,8 +36,8 @@ class AgentFileService:
             raise model.WorkspaceFileTooLarge
         return found, data
 
-    async def upload_file(self, agent_id: str, filename: str, content: str) -> UploadedFile:
-        """Write a base64 file to `uploads/`, replacing one of the same name.
+    async def upload_file(self, agent_id: str, filename: str, content: str) -> tuple[str, int]:
+        """Write a base64 file to `uploads/`, replacing one of the same name; return its path and size.
 
         Raises InvalidFilename, InvalidFileContent, WorkspaceFileTooLarge, AgentDiskFull, and InvalidFilePath if the
         agent replaced `uploads` with something that is not a folder.
@@ -46,7 +46,7 @@ class AgentFileService:
         data = model.decode_content(content)
         async with self._connect(agent_id, model.InvalidFilePath) as warden:
             await warden.write(path, data)
-        return UploadedFile(path, filename, len(data))
+        return path, len(data)
 
     async def list_page(
         self,
@@ -56,14 +56,17 @@ class AgentFileService:
         *,
         recursive: bool = False,
         limit: int = model.PAGE_LIMIT,
-    ) -> FilePage:
-        """List a folder. Raises WorkspaceFileNotFound, NotAFolder and FolderTooLarge."""
+    ) -> tuple[Sequence[FolderEntry], str | None]:
+        """List a folder; return entries with paths from the workspace, and the cursor for those after the last one.
+
+        Raises WorkspaceFileNotFound, NotAFolder and FolderTooLarge.
+        """
         folder = "." if path in _ROOTS else validate_path(path).rstrip("/")
         after = model.decode_cursor(cursor, folder) if cursor else ""
         async with self._connect(agent_id, model.NotAFolder, model.WorkspaceFileNotFound) as warden:
             entries = await warden.files.tree(folder, after=after, recursive=recursive, limit=limit + 1)
         has_more = len(entries) > limit
-        return FilePage(entries[:limit], model.encode_cursor(entries[limit - 1].name) if has_more else None)
+        return entries[:limit], model.encode_cursor(entries[limit - 1].name) if has_more else None
 
     @asynccontextmanager
     async def open_file(

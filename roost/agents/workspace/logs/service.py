@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -58,6 +58,7 @@ class LogFeed:
         check_agent: Callable[[], Awaitable[object]],
     ) -> None:
         self._lines, self._parse, self._check_agent = lines, parse, check_agent
+        self.readers = 0
         self._messages: dict[int, LogMessage] = {}
         self._first = self._next = 0
         self._chars = 0
@@ -156,7 +157,7 @@ class LogService:
         self._agents = runtimes.agents
         self._runtimes = runtimes
         self._private_values = private_values
-        self._shared: dict[str, _SharedFeed] = {}
+        self._feeds: dict[str, LogFeed] = {}
 
     async def tail(self, agent_id: str, log_filter: LogFilter | None = None) -> str:
         """Return the last 100 matching lines, oldest first; without a container, the reason. Raises AgentNotFound."""
@@ -174,38 +175,31 @@ class LogService:
     @contextmanager
     def follow(self, agent_id: str) -> Generator[AsyncIterator[LogMessage]]:
         """Stream the last 100 messages and then new ones, until the agent is deleted. Raises TooManyLogReaders."""
-        shared = self._shared.get(agent_id)
-        if shared is None:
-            shared = self._shared[agent_id] = _SharedFeed(self._feed(agent_id))
-        if shared.readers >= MAX_READERS:
+        feed = self._feeds.get(agent_id)
+        if feed is None:
+            feed = self._feeds[agent_id] = self._open_feed(agent_id)
+        if feed.readers >= MAX_READERS:
             raise TooManyLogReaders(retry_after=10)
-        shared.readers += 1
+        feed.readers += 1
         try:
-            yield shared.feed.follow()
+            yield feed.follow()
         finally:
-            shared.readers -= 1
-            if not shared.readers:
-                shared.feed.close()
-                del self._shared[agent_id]
+            feed.readers -= 1
+            if not feed.readers:
+                feed.close()
+                del self._feeds[agent_id]
 
-    def _feed(self, agent_id: str) -> LogFeed:
+    def _open_feed(self, agent_id: str) -> LogFeed:
         def lines(last: int) -> AsyncGenerator[LogLine]:
             return self._runtimes.get_warden(agent_id).follow(last=last)
 
-        return LogFeed(
-            lines, _LineMasker(partial(self._private_values, agent_id)), partial(self._agents.get_here, agent_id)
-        )
+        masker = _LineMasker(partial(self._private_values, agent_id))
+        return LogFeed(lines, masker, partial(self._agents.get_here, agent_id))
 
 
 def sanitize_output(text: str) -> str:
     """Truncate and redact a line that an agent wrote, and remove terminal control sequences."""
     return redact_credentials(sanitize_line(truncate_line(text)))
-
-
-@dataclass
-class _SharedFeed:
-    feed: LogFeed
-    readers: int = 0
 
 
 class _LineMasker:

@@ -99,7 +99,6 @@ class _Restore:
                     yield change
 
     async def _put_members(self, members: Sequence[TreeMember]) -> AsyncGenerator[TreeChange]:
-        """Yield the changes that write members."""
         for member in members:
             if member.kind is MemberKind.FOLDER:
                 yield PutFolder(member.path, get_member_mode(member))

@@ -90,7 +90,7 @@ class SyncStatusRecord(ApiSchema):
 
     @classmethod
     def from_status(cls, agent_id: str, status: SyncStatus) -> Self:
-        fault = status.fault and FaultRecord.from_fault(status.fault)
+        fault = status.fault and FaultRecord(**vars(status.fault))
         cid = status.snapshot.cid if status.snapshot else None
         message = _describe_status(status)
         return cls(agent_id=agent_id, last_sync=status.synced_at, snapshot_cid=cid, message=message, fault=fault)

@@ -82,7 +82,7 @@ class GatewayControl(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class SnapshotService:
     _queue: OperationWorker
     _content: ContentService
@@ -274,7 +274,6 @@ class SnapshotService:
         self._gateways.mark_failed(connection, operation, f"The workspace could not be restored: {reason}")
 
     def _begin(self, operation: ClaimedOperation, connection: Connection) -> None:
-        """Record that writing begins."""
         work.update_payload(connection, operation, {**operation.payload, "is_writing": True}, "write")
         if operation.payload.get("state"):
             self._runtimes.agents.set_state(connection, operation.subject, AgentState.STARTING)
