@@ -26,7 +26,7 @@ from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues
 from roost.agents.registry.repository import HostAgents
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator
@@ -37,7 +37,7 @@ from roost.agents.workspace.scripts.service import ScriptService
 from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
 from roost.agents.workspace.snapshots.history import SnapshotHistory
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.agents.workspace.snapshots.taking import LoadSecrets, SnapshotTaker
+from roost.agents.workspace.snapshots.taking import SnapshotTaker
 from roost.core.machine.disk_space import DiskBallast
 from roost.core.seal import Sealer
 from roost.drivers.git.contract import GitRepositories
@@ -70,7 +70,7 @@ class StoredSetup(ServiceGroup):
     secrets: SecretService
     channels: ChannelRepository
     channel_validator: ChannelValidator
-    load_private_values: LoadSecrets
+    load_private_values: LoadValues
 
 
 @dataclass(frozen=True)

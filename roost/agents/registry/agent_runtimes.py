@@ -1,6 +1,6 @@
 """Access to agents' wardens, ports of their containers, and their engines' drivers."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -15,6 +15,8 @@ from roost.drivers.runtime.contract import WARDEN_PORTS, Runtime, Stream
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenDisconnected
 
+LoadValues = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
+"""Returns values of an agent by name: its environment, or what its logs and snapshots must not hold."""
 WardenProblems = Mapping[type[Exception], Callable[[], Problem]]
 """Errors of the API for those of a warden; of several that fit, the first counts."""
 GATEWAY_PROCESS = "gateway"

@@ -16,7 +16,7 @@ from roost.agents.lifecycle.archives.schemas import (
     ManifestSecret,
     ManifestSkill,
 )
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.setup.channels.repository import ChannelRepository
@@ -25,7 +25,6 @@ from roost.agents.setup.tasks.service import TaskService
 from roost.agents.workspace.snapshots.model import Snapshot, content_scope, state_scope
 from roost.agents.workspace.snapshots.secret_search import SecretSearch
 from roost.agents.workspace.snapshots.service import SnapshotService, find_snapshot
-from roost.agents.workspace.snapshots.taking import LoadSecrets
 from roost.core.db import Database
 from roost.drivers.engine.abilities.tasks import OneTimeSchedule, Task
 from roost.storage.content.car_export import export_frames
@@ -64,7 +63,7 @@ class AgentExporter:
     _reader: ContentReader
     _snapshots: SnapshotService
     _secrets: SecretService
-    _load_secrets: LoadSecrets
+    _load_secrets: LoadValues
     _channels: ChannelRepository
     _tasks: TaskService
     _skills: AgentSkillService

@@ -37,9 +37,9 @@ RunChecks = Callable[[Callable[[CheckResult], None]], Awaitable[None]]
 class SystemService:
     """host_id: of this server. read_disk: of the disk of its data folder."""
 
-    _db: Database
-    _agents: AgentRepository
-    _versions: VersionService
+    db: Database
+    agents: AgentRepository
+    versions: VersionService
     software: SoftwareVersions
     host_id: str
     read_disk: Callable[[], DiskSpace]
@@ -56,7 +56,7 @@ class SystemService:
         """Return the present state. Raises PermissionDenied."""
         await self._require_operator(caller)
         readiness = await self.read_readiness()
-        hosts, operations, failing = await self._db.read(
+        hosts, operations, failing = await self.db.read(
             lambda connection: (list_hosts(connection), work.count_unfinished(connection), count_faults(connection))
         )
         return SystemState(
@@ -97,9 +97,9 @@ class SystemService:
     async def list_engines(self, caller: Caller) -> Sequence[EngineState]:
         """List the installed engines with the caller's agents that are behind. Raises PermissionDenied."""
         await self._require_operator(caller)
-        agents = await self._agents.list(caller.tenant_id)
-        return [find_outdated(versions, agents) for versions in await self._versions.list_engines()]
+        agents = await self.agents.list(caller.tenant_id)
+        return [find_outdated(versions, agents) for versions in await self.versions.list_engines()]
 
     async def _require_operator(self, caller: Caller) -> None:
-        if not await self._db.read(lambda connection: is_operator(connection, caller)):
+        if not await self.db.read(lambda connection: is_operator(connection, caller)):
             raise PermissionDenied

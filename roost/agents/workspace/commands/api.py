@@ -18,7 +18,6 @@ from roost.agents.workspace.commands.service import (
     CommandService,
     InvalidCommand,
     InvalidTerminalMessage,
-    TerminalRequest,
     TerminalSessionNotFound,
     TerminalSignal,
 )
@@ -123,8 +122,7 @@ async def _read_input(inputs: asyncio.Queue[bytes]) -> AsyncGenerator[bytes, Non
 async def _send_output(socket: WebSocket, outputs: AsyncIterator[ExecOutput]) -> None:
     async for output in outputs:
         if output.exit_code is not None:
-            end = CommandEnd(exit_code=output.exit_code, timed_out=output.timed_out)
-            await socket.send_text(end.model_dump_json(by_alias=True))
+            await _send_json(socket, CommandEnd(exit_code=output.exit_code, timed_out=output.timed_out))
         else:
             await socket.send_bytes((_STDOUT if output.stream == "stdout" else _STDERR) + output.data)
 
@@ -141,9 +139,6 @@ class TerminalQuery(ApiSchema):
     command: Annotated[str | None, Field(min_length=1, max_length=TERMINAL_COMMAND_LIMIT)] = None
     session: Annotated[str | None, Field(min_length=1, max_length=64)] = None
     after: Annotated[int, _OFFSET] = 0
-
-    def to_request(self) -> TerminalRequest:
-        return TerminalRequest(TerminalSize(self.cols, self.rows), self.command, self.session, self.after)
 
 
 class TerminalSession(ApiSchema):
@@ -209,8 +204,9 @@ async def open_terminal(
 
 
 async def _serve_session(socket: WebSocket, commands: CommandService, agent_id: str, request: TerminalQuery) -> None:
+    size = TerminalSize(request.cols, request.rows)
     try:
-        async with commands.open_terminal(agent_id, request.to_request()) as terminal:
+        async with commands.open_terminal(agent_id, size, request.command, request.session, request.after) as terminal:
             await accept_reader(socket, _SLOW_READER_SECONDS)
 
             async def receive_message(message: bytes | str) -> None:

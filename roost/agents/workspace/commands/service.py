@@ -3,15 +3,13 @@
 The warden keeps the sessions of terminals: they outlive a restart of the server, too.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypedDict
 
-from roost.agents.registry.agent_runtimes import AgentRuntimes, WardenProblems, translate_warden_errors
+from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues, WardenProblems, translate_warden_errors
 from roost.core.problem import InvalidInput, NotFound, Problem, ResourceConflict, TooManyRequests
-from roost.core.sensitive import Sensitive
 from roost.warden_client import errors as warden_errors
 from roost.warden_client.client import ExecOutput, ExecResult
 from roost.warden_client.terminal import AttachedTerminal, TerminalSize
@@ -51,16 +49,6 @@ TerminalSignal = Literal["HUP", "INT", "QUIT", "KILL", "TERM", "CONT", "TSTP"]
 """Signals that a client may send to the foreground processes."""
 
 
-@dataclass(frozen=True)
-class TerminalRequest:
-    """A new terminal with a shell or a command, or a running `session` from the offset `after` of its output."""
-
-    size: TerminalSize
-    command: str | None = None
-    session: str | None = None
-    after: int = 0
-
-
 class InvalidTerminalMessage(InvalidInput):
     message = "Invalid message"
 
@@ -89,10 +77,6 @@ class TerminalFailed(Problem):
     message = "The terminal failed"
 
 
-LoadEnvironment = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
-"""Returns the environment variables of an agent's commands by the agent's id."""
-
-
 class _ExecArguments(TypedDict):
     argv: Sequence[str]
     cwd: str | None
@@ -101,7 +85,7 @@ class _ExecArguments(TypedDict):
 
 
 class CommandService:
-    def __init__(self, runtimes: AgentRuntimes, load_environment: LoadEnvironment) -> None:
+    def __init__(self, runtimes: AgentRuntimes, load_environment: LoadValues) -> None:
         self._agents = runtimes.agents
         self._runtimes = runtimes
         self._load_environment = load_environment
@@ -139,8 +123,10 @@ class CommandService:
                 yield outputs
 
     @asynccontextmanager
-    async def open_terminal(self, agent_id: str, request: TerminalRequest) -> AsyncGenerator[AttachedTerminal, None]:
-        """Open a terminal in the agent's workspace, or continue a session.
+    async def open_terminal(
+        self, agent_id: str, size: TerminalSize, command: str | None = None, session: str | None = None, after: int = 0
+    ) -> AsyncGenerator[AttachedTerminal, None]:
+        """Open a terminal with a shell or a command, or continue a session from the offset `after` of its output.
 
         Raises AgentNotFound, AgentOnOtherHost, AgentNotRunning, InvalidCommand and the errors of terminals, also while
         it is open.
@@ -149,16 +135,16 @@ class CommandService:
         self.record_use(agent_id)
         terminals = self._runtimes.get_warden(agent_id).terminals
         with translate_warden_errors(_TERMINAL_PROBLEMS):
-            if request.session is not None:
-                connection = terminals.attach(request.session, after=request.after, size=request.size)
+            if session is not None:
+                connection = terminals.attach(session, after=after, size=size)
             else:
                 env = await self._reveal_environment(agent_id)
-                if request.command is not None and (not request.command.strip() or "\0" in request.command):
+                if command is not None and (not command.strip() or "\0" in command):
                     raise InvalidCommand(detail="command: must not be empty, and have no NUL")
                 connection = terminals.open(
-                    ["/bin/sh", "-c", _LOGIN_SHELL if request.command is None else request.command],
+                    ["/bin/sh", "-c", _LOGIN_SHELL if command is None else command],
                     env={**_TERMINAL_VARIABLES, **env},
-                    size=request.size,
+                    size=size,
                     grace_seconds=GRACE_SECONDS,
                 )
             async with connection as terminal:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues
 from roost.agents.workspace.logs.model import (
     LINE_LIMIT,
     LogFilter,
@@ -148,12 +148,9 @@ _FILTERED_LINES = 1000  # lines to search for the last 100 that match a filter
 _REFRESH_SECONDS = 0.1  # a secret that is attached meanwhile cannot be printed before a process starts
 _MAX_VALUES = 1000
 
-PrivateValues = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
-"""Returns the values that an agent's logs mask, by what they are."""
-
 
 class LogService:
-    def __init__(self, runtimes: AgentRuntimes, private_values: PrivateValues) -> None:
+    def __init__(self, runtimes: AgentRuntimes, private_values: LoadValues) -> None:
         self._agents = runtimes.agents
         self._runtimes = runtimes
         self._private_values = private_values

@@ -286,13 +286,13 @@ class SnapshotService:
         Raises TreeRefused, and ServiceUnavailable, for another attempt, if a tree may be neither as it was nor as it is
         to be.
         """
-        index, state_data = await load_index(self._queue.db, store.get_index, agent.id), None
+        index, state_data = await load_index(self._queue.db, agent.id), None
         try:
             data = await self._write_tree(warden.tree, model.content_scope(agent.tenant_id), target.cid, index)
             if operation.payload.get("state") and target.state_cid is not None:
                 is_repeated = True
                 await self._gateways.stop_gateway(agent)
-                index = await load_index(self._queue.db, store.get_state_index, agent.id)
+                index = await load_index(self._queue.db, agent.id, of_state=True)
                 tree = StateTree(warden, self._runtimes.get_engine(agent.engine), index)
                 state_data = await self._write_tree(tree, model.state_scope(agent.tenant_id), target.state_cid, index)
         except TreeRefused:
