@@ -16,8 +16,8 @@ from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.lifecycle.workflows import trusted_authorities
+from roost.agents.lifecycle.workflows.gateway import PrivateValues, StartupInputCollector
 from roost.agents.lifecycle.workflows.launch_sources import LaunchSources, TemplateSources
-from roost.agents.lifecycle.workflows.startup_inputs import PrivateValues, StartupInputCollector
 from roost.agents.models.gateway.model import ModelTimeouts
 from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.models.keys.service import ModelKeyService, ModelKeyTrial
@@ -26,10 +26,8 @@ from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.egress.agent_dialer import AgentDialer
 from roost.agents.network.routes.service import RouteService
 from roost.agents.network.sign_in.service import SignInService
-from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentProfiles, AgentRepository, HostAgents
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.service import ChannelService
 from roost.agents.setup.channels.validator import ChannelValidator
@@ -40,11 +38,10 @@ from roost.agents.setup.secrets.service import SecretService
 from roost.agents.setup.tasks.service import TaskService
 from roost.agents.workspace.commands.service import CommandService
 from roost.agents.workspace.files.service import AgentFileService
-from roost.agents.workspace.git.build import PushBuild
 from roost.agents.workspace.git.maintenance import RepositoryMaintenance
+from roost.agents.workspace.git.push import PushBuild
 from roost.agents.workspace.git.service import AgentGitService
 from roost.agents.workspace.logs.service import LogService
-from roost.agents.workspace.terminals.service import TerminalService
 from roost.app.agent_egress import agent_dialer, agent_proxy, build_model_access
 from roost.app.core_services import CoreServices
 from roost.app.drivers import Drivers, create_upstream, prepare_engine
@@ -83,7 +80,6 @@ class WorkspaceServices(ServiceGroup):
 
     files: AgentFileService
     commands: CommandService
-    terminals: TerminalService
     chats: ChatService
     conversations: ConversationService
     logs: LogService
@@ -216,7 +212,6 @@ def _build_workspace(
     return WorkspaceServices(
         files=AgentFileService(runtimes),
         commands=CommandService(runtimes, get_variables),
-        terminals=TerminalService(runtimes, get_variables),
         chats=ChatService(runtimes),
         conversations=ConversationService(db, runtimes),
         logs=logs,
@@ -224,7 +219,7 @@ def _build_workspace(
             core.operations,
             runtimes,
             start.pushes,
-            PushBuild(db, core.operations, start.scripts, logs),
+            PushBuild(core.operations, start.scripts, logs),
             registry.origin,
             snapshots.automatic,
             start.start.open_workspace,

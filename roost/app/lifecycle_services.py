@@ -24,8 +24,8 @@ from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
-from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
+from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues
+from roost.agents.registry.repository import HostAgents
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.agents.setup.secrets.service import SecretService
@@ -35,7 +35,7 @@ from roost.agents.workspace.scripts.service import ScriptService
 from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
 from roost.agents.workspace.snapshots.history import SnapshotHistory
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.agents.workspace.snapshots.taking import LoadSecrets, SnapshotTaker
+from roost.agents.workspace.snapshots.taking import SnapshotTaker
 from roost.core.machine.disk_space import DiskBallast
 from roost.core.seal import Sealer
 from roost.drivers.git.contract import GitRepositories
@@ -67,7 +67,7 @@ class StoredSetup(ServiceGroup):
     secrets: SecretService
     channels: ChannelRepository
     channel_validator: ChannelValidator
-    load_private_values: LoadSecrets
+    load_private_values: LoadValues
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Problem: a failure of this server
  +- one subclass for each other kind
-     +- one subclass for each message of the contract, in the `errors.py` of the slice that raises it
+     +- one subclass for each message of the contract, in the slice that raises it
 """
 
 import re

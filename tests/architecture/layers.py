@@ -97,7 +97,6 @@ RANKS: Mapping[str, int] = {
     "agents.workspace.files": 1,
     "agents.workspace.logs": 1,
     "agents.workspace.commands": 1,
-    "agents.workspace.terminals": 2,  # a terminal runs a command, with its errors
     "agents.workspace.scripts": 1,
     "agents.workspace.snapshots": 2,
     "agents.workspace.git": 3,  # serves what snapshots commit

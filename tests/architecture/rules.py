@@ -185,9 +185,9 @@ RULES: tuple[Rule, ...] = (
             "roost/warden/*",  # the same, in the container
             "roost/agents/lifecycle/system/service.py",  # a check that hangs outlives the request
             "roost/agents/chat/*",  # an answer is received while heartbeats are sent, and outlives its request
-            "roost/agents/workspace/logs/feed.py",  # one reader of a container's log for all who follow it
+            "roost/agents/workspace/logs/service.py",  # one reader of a container's log for all who follow it
             "roost/web/responses.py",  # a pause races the next event
-            "roost/agents/workspace/git/build.py",  # the log is read while the build is awaited
+            "roost/agents/workspace/git/push.py",  # the log is read while the build is awaited
             "roost/web/websocket.py",  # what is sent races the client's leaving
             "roost/storage/content/chunk_pipeline.py",  # one piece is worked on while the next is gathered
             "roost/agents/network/egress/*",  # two directions of a tunnel

@@ -1,4 +1,4 @@
-"""Error messages of the contract stand once, in the `errors.py` of the package that raises them."""
+"""Error messages of the contract stand once, in the package that raises them: with its errors, model or service."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from tests.architecture.code import ROOT, literals, modules
 
 CONTRACT = ROOT.parent / "shared" / "contract" / "agents-api.md"
-_WHERE = re.compile(r"roost/(.+/)?errors\.py|roost/drivers/\w+/contract\.py")
+_WHERE = re.compile(r"roost/(.+/)?(errors|model|service)\.py|roost/drivers/\w+/contract\.py")
 
 
 def messages(document: str) -> set[str]:
@@ -36,7 +36,7 @@ def test_each_message_of_the_contract_stands_once() -> None:
         for text, where in places.items()
         if len(where) > 1 or not _WHERE.match(where[0])
     ]
-    assert not wrong, "a message of the contract stands once, in an errors.py:\n" + "\n".join(wrong)
+    assert not wrong, "a message of the contract stands once, with the errors of its package:\n" + "\n".join(wrong)
 
 
 def test_each_message_is_asked_for_over_http() -> None:

@@ -11,15 +11,15 @@ from roost.agents.chat import service as chat
 from roost.agents.library.hub import model as hub
 from roost.agents.lifecycle.versions import model as versions
 from roost.agents.network.egress.proxy import EgressLimits
-from roost.agents.network.egress.request_head import MAX_HEAD
+from roost.agents.network.egress.proxy_protocol import MAX_HEAD
 from roost.agents.network.routes import model as routes
-from roost.agents.network.sign_in import model as sign_in
+from roost.agents.network.sign_in import service as sign_in
 from roost.agents.registry import last_uses
 from roost.agents.registry import model as registry
 from roost.agents.setup.channels import model as channels
 from roost.agents.setup.channels import service as channel_service
-from roost.agents.workspace.commands import model as commands
-from roost.agents.workspace.git import limiter, push
+from roost.agents.workspace.commands import service as commands
+from roost.agents.workspace.git import push, request_limits
 from roost.cli.fleet.document import AGENTS_LIMIT
 from roost.config import load_settings
 from roost.core import yaml_document
@@ -44,7 +44,7 @@ from tests.architecture.code import ROOT, modules
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 WORDS = {3: "three", 5: "five", 8: "eight"}
 UNITS: dict[float, str] = {60: "minute", 3600: "hour"}
-EGRESS, GIT = EgressLimits(), limiter.GitCommandLimiter()
+EGRESS, GIT = EgressLimits(), request_limits.GitCommandLimiter()
 GUIDES = {
     "agents": [
         f"A name has at most {registry.NAME_LIMIT} characters",

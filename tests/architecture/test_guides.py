@@ -195,7 +195,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
     "snapshots": [
         ("`skipped` names the first 100", "agents.workspace.snapshots.model:SKIPPED_LIMIT", 100),
-        ("lists the files that differ (1,000 at most)", "agents.workspace.snapshots.comparison:_CHANGES_LIMIT", 1000),
+        ("lists the files that differ (1,000 at most)", "agents.workspace.snapshots.stored_trees:_CHANGES_LIMIT", 1000),
         ("lists ten snapshots", "agents.workspace.snapshots.model:PAGE_SIZE", 10),
         ("at the latest ten minutes after the first one", "agents.workspace.snapshots.automatic:_LONGEST_DELAYS", 10),
         ("of less than 8 bytes it is not searched", "agents.workspace.snapshots.secret_search:SHORTEST_VALUE", 8),
@@ -304,8 +304,12 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
     "terminal": [
         ("at most 8 sessions", "warden.terminal:MAX_TERMINALS", 8),
-        ("A session without a connection ends after 60 seconds", "agents.workspace.terminals.model:GRACE_SECONDS", 60),
-        ("size, 1 to 1000", "agents.workspace.terminals.model:SIZE_LIMIT", 1000),
+        (
+            "A session without a connection ends after 60 seconds",
+            "agents.workspace.commands.service:GRACE_SECONDS",
+            60,
+        ),
+        ("size, 1 to 1000", "agents.workspace.commands.service:SIZE_LIMIT", 1000),
         ("at most 16 KiB a message", "http.server.server:MESSAGE_LIMIT", 16 * KIB),
         (
             "at most 64 KiB (and one read) of output are beyond the last one. The last 256 KiB",

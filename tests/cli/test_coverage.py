@@ -46,8 +46,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "system checks": "check_system",
         "system engines": "list_engine_states",
     },
-    "agents.workspace.commands": {"exec": "run_command stream_command"},
-    "agents.workspace.terminals": {"shell": "open_terminal"},
+    "agents.workspace.commands": {"exec": "run_command stream_command", "shell": "open_terminal"},
     "agents.workspace.files": {
         "cp": "read_workspace_file download_workspace_file save_workspace_file upload_workspace_file",
         "workspace list": "list_workspace_files",

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from roost.agents.workspace.git import request_body
+from roost.agents.workspace.git import request_limits
 from roost.drivers.blob.object_store import BucketUnavailable
 from tests.conformance.git_objects import packet
 from tests.conformance.runtimes import until
@@ -223,7 +223,7 @@ async def test_malformed_bodies_are_refused(http: httpx.AsyncClient) -> None:
 async def test_bodies_are_bounded_as_sent_and_as_decompressed(
     http: httpx.AsyncClient, client: GitClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_body.read_body, "__kwdefaults__", {"limit": 8 * 1024**2})
+    monkeypatch.setattr(request_limits.read_body, "__kwdefaults__", {"limit": 8 * 1024**2})
     head = await client.server.roost.drivers.git.head(client.agent["agentId"])
     wants = packet(f"want {head}\n".encode()) * 1000
     bomb = gzip.compress(wants * 1000, 9)

@@ -14,7 +14,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from roost.agents.workspace.terminals import model
+from roost.agents.workspace.commands import service
 from roost.identity.api_keys import ApiKeys
 from roost.warden_client.client import WardenClient
 from tests.agents.lifecycle.workflows.lifecycle_env import until
@@ -266,7 +266,7 @@ async def test_too_many_terminals(server: RunningServer) -> None:
 async def test_a_rotated_token_ends_the_terminal_and_later_its_processes(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(service, "GRACE_SECONDS", 0.5)
     agent = await make_agent(server)
     command = "echo started; exec sleep 71.5"
     async with open_terminal(server, agent, command=command, token=agent["gatewayToken"]) as terminal:

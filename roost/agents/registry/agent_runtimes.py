@@ -1,17 +1,24 @@
 """Access to agents' wardens, ports of their containers, and their engines' drivers."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
+from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
+from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.agent_context import AgentContext
-from roost.drivers.engine.contract import Dial, Engine, EngineNotInstalled
+from roost.drivers.engine.contract import Engine, EngineNotInstalled
 from roost.drivers.runtime.contract import WARDEN_PORTS, Runtime, Stream
 from roost.warden_client.client import WardenClient
-from roost.warden_client.errors import DialRefused
+from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenDisconnected
 
+LoadValues = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
+"""Returns values of an agent by name: its environment, or what its logs and snapshots must not hold."""
+WardenProblems = Mapping[type[Exception], Callable[[], Problem]]
+"""Errors of the API for those of a warden; of several that fit, the first counts."""
 GATEWAY_PROCESS = "gateway"
 """The supervised process of a container that is the engine's gateway."""
 
@@ -29,14 +36,6 @@ class AgentRuntimes:
 
     def get_warden(self, agent_id: str) -> WardenClient:
         return WardenClient(partial(self.runtime.connect, agent_id))
-
-    def port_dialer(self, agent_id: str) -> Dial:
-        """Return a function that opens streams to ports of the agent's container."""
-        return self.get_warden(agent_id).dial
-
-    async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
-        """Return the bytes of memory that agents' containers on this host use, as far as it is known."""
-        return await self.runtime.read_memory(agent_ids)
 
     def list_engines(self) -> Sequence[Engine]:
         """List the installed engines in order of preference."""
@@ -77,3 +76,15 @@ class AgentRuntimes:
         agent = await self.agents.get(agent_id)
         token = await self.agents.get_internal_token(agent_id)
         return self.get_engine(agent.engine).credential(token)
+
+
+@contextmanager
+def translate_warden_errors(problems: WardenProblems) -> Generator[None]:
+    """Raise the errors of the API for those of a warden, AgentNotRunning if its container is gone."""
+    try:
+        yield
+    except (ContainerNotRunning, WardenDisconnected):
+        raise AgentNotRunning from None
+    except tuple(problems) as error:
+        problem = next(problem for kind, problem in problems.items() if isinstance(error, kind))
+        raise problem() from None

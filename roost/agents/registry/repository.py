@@ -1,6 +1,6 @@
 """Agent records. Other slices change states by `set_state` and `HostAgents.set_states`, which enforce transitions."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -26,12 +26,7 @@ class AgentRepository:
     """Agents of all hosts; `host_id` is the id of this one, `ports` are those of its agents, if each has its own."""
 
     def __init__(
-        self,
-        db: Database,
-        sealer: Sealer,
-        quotas: Mapping[Plan, int],
-        host_id: str,
-        ports: AgentPorts | None = None,
+        self, db: Database, sealer: Sealer, quotas: Mapping[Plan, int], host_id: str, ports: AgentPorts | None = None
     ) -> None:
         self.host_id = host_id
         self.ports = ports
@@ -210,3 +205,66 @@ def _record(connection: Connection, verb: str, agent: Agent) -> None:
 
 def _place(agent_id: str) -> str:
     return store.ASSOCIATED_DATA.format(id=agent_id)
+
+
+class HostAgents:
+    """The agents of one host, of all tenants."""
+
+    def __init__(self, db: Database, host_id: str) -> None:
+        self._db = db
+        self._host_id = host_id
+
+    async def list(self) -> Sequence[Agent]:
+        """List the agents of this host, including those that are being deleted."""
+        return await self._db.read(lambda connection: store.list_host_agents(connection, self._host_id))
+
+    def set_states(self, connection: Connection, agent_ids: Collection[str], to: AgentState) -> None:
+        """Set the state of those agents for which the transition is allowed, without a reason."""
+        sources = [state for state, targets in TRANSITIONS.items() if to in targets]
+        record_agent_changes(connection, store.set_states(connection, agent_ids, sources, to, clock.utc_now()))
+
+    async def adopt_unassigned(self, stored: Collection[str] | None) -> None:
+        """Assign agents of no host to this one: those in `stored`, or all."""
+
+        def adopt(connection: Connection) -> None:
+            for agent in store.list_host_agents(connection, None):
+                if stored is None or agent.id in stored:
+                    store.set_host(connection, agent.id, self._host_id)
+                    record_agent_changes(connection, [agent.id])
+
+        await self._db.write(adopt)
+
+
+def abandon_host(connection: Connection, host_id: str) -> int:
+    """Leave the agents of a removed host without one, and return their number; purge those marked deleted."""
+    store.replace_ports(connection, host_id, ())
+    agents = store.list_host_agents(connection, host_id)
+    for agent in agents:
+        if agent.deleted:
+            store.delete_agent(connection, agent.id)
+        else:
+            store.set_host(connection, agent.id, None)
+            store.set_state(connection, agent.id, AgentState.NOT_RUNNING, SERVER_REMOVED, clock.utc_now())
+            record_agent_changes(connection, [agent.id])
+    return len(agents)
+
+
+class AgentProfiles:
+    """Changes of an agent's profile, of which its gateway reads the model at its start."""
+
+    def __init__(self, agents: AgentRepository, restart: Callable[[str], Awaitable[object]]) -> None:
+        self._agents = agents
+        self._restart = restart
+
+    async def update(
+        self, agent_id: str, change: Callable[[AgentProfile], AgentProfile], *, restart: bool = False
+    ) -> Agent:
+        """Change the profile and return the agent; another model, or `restart`, restarts a gateway that runs.
+
+        Raises AgentNotFound, the errors of `change`, and those of a restart.
+        """
+        before = await self._agents.get(agent_id)
+        after = await self._agents.update_profile(agent_id, change)
+        if (restart or after.profile.model != before.profile.model) and after.state is AgentState.RUNNING:
+            await self._restart(agent_id)
+        return await self._agents.get(agent_id)

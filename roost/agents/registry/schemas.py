@@ -6,7 +6,6 @@ from pydantic import Field
 
 from roost.agents.registry.model import Agent, AgentState
 from roost.web.schemas import ApiSchema, Moment
-from roost.work.faults import OperationFault
 
 
 class FaultRecord(ApiSchema):
@@ -17,10 +16,6 @@ class FaultRecord(ApiSchema):
     failed_at: Moment
     failures: int
     reason: str
-
-    @classmethod
-    def from_fault(cls, fault: OperationFault) -> Self:
-        return cls.model_validate(fault, from_attributes=True)
 
 
 class AgentFields(ApiSchema):

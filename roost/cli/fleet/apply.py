@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roost.agents.workspace.scripts.errors import InvalidManifest
+from roost.agents.workspace.scripts.model import InvalidManifest
 from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import FleetAgent, FleetDocument
 from roost.cli.fleet.live import PARTS, FleetRequestRefused, FleetServer, LiveAgent, Record

@@ -76,7 +76,7 @@ def apply_fleet(
 
 def print_fleet(server: ServerSession, agent_ids: Sequence[str]) -> None:
     """Print the file that declares these agents as they are."""
-    from roost.agents.workspace.scripts.errors import InvalidManifest
+    from roost.agents.workspace.scripts.model import InvalidManifest
     from roost.cli.fleet.document import InvalidFleet, parse_fleet
     from roost.cli.fleet.live import FleetRequestRefused, FleetServer, render_fleet
 

@@ -37,8 +37,7 @@ from roost.agents.library.templates.manifest import (
 from roost.agents.network.routes.model import ROUTE_LIMIT
 from roost.agents.registry.model import MODEL_LIMIT
 from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
-from roost.agents.setup.tasks.errors import InvalidTaskParameters
-from roost.agents.setup.tasks.model import TASK_LIMIT, parse_new_task
+from roost.agents.setup.tasks.model import TASK_LIMIT, InvalidTaskParameters, parse_new_task
 from roost.agents.setup.tasks.schedules import InvalidSchedule, parse_schedule
 from roost.agents.setup.tasks.schemas import CreateTaskRequest, ScheduleRecord, schedule_record
 from roost.core.problem import InvalidInput

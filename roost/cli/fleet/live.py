@@ -12,10 +12,16 @@ from typing import Any, cast
 import httpx2 as httpx
 import yaml
 
-from roost.agents.workspace.scripts.errors import InvalidManifest
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, decode_manifest, parse_script
+from roost.agents.workspace.scripts.model import (
+    MANIFEST_LIMIT,
+    MANIFEST_PATH,
+    InvalidManifest,
+    decode_manifest,
+    parse_script,
+)
 from roost.cli.client.session import ServerSession, error_message, path_segment
 from roost.cli.fleet.document import FleetTask, environment_name, parse_task_record, task_document
+from roost.cli.fleet.live import FleetRequestRefused
 from roost.core.problem import InvalidInput
 from roost.core.yaml_document import parse_yaml
 

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 from roost.agents.library.skills.model import version_key
 from roost.agents.setup.channels.model import token_hint
-from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
-from roost.agents.workspace.scripts.model import ScriptState
+from roost.agents.workspace.scripts.model import MANIFEST_PATH, ScriptState, encode_manifest
 from roost.cli.client.session import path_segment
 from roost.cli.fleet.document import (
     FleetAgent,

@@ -19,8 +19,7 @@ import uvloop
 from sqlalchemy import Connection
 
 from roost import __version__, app
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed
-from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
+from roost.agents.lifecycle.workflows.model import AgentStartFailed, CreateAgent, LaunchSource
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.app import Drivers
 from roost.cli.client.context_file import find_other_server

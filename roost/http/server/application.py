@@ -37,7 +37,6 @@ from roost.agents.workspace.git import api as git
 from roost.agents.workspace.logs import api as logs
 from roost.agents.workspace.scripts import api as scripts
 from roost.agents.workspace.snapshots import api as snapshots
-from roost.agents.workspace.terminals import api as terminals
 from roost.events import api as events
 from roost.http.openapi import description as openapi
 from roost.http.server import health
@@ -102,7 +101,6 @@ _ROUTERS = (
     archives.router,
     lifecycle.router,
     commands.router,
-    terminals.router,
     chat.router,
     agent_files.router,
     git.router,

@@ -7,7 +7,7 @@ new operation has none until its row is written; short paths of an agent's addre
 from collections.abc import Mapping
 from functools import partial
 
-from roost.agents.workspace.files.errors import WorkspaceFileTooLarge
+from roost.agents.workspace.files.model import WorkspaceFileTooLarge
 from roost.core.right import Right
 from roost.storage.compat.paths import PATH_REWRITES
 from roost.storage.files.tus.model import PROTOCOL_HEADERS

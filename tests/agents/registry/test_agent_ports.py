@@ -10,9 +10,8 @@ from sqlalchemy import Connection
 
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.errors import NoFreePort, TooFewPorts
-from roost.agents.registry.host_agents import HostAgents, abandon_host
 from roost.agents.registry.model import AgentProfile
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentRepository, HostAgents, abandon_host
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentProfile, AgentState
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentRepository, HostAgents
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive

@@ -24,8 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roost.agents.setup.secrets.errors import InvalidSecret
-from roost.agents.setup.secrets.model import validate_secret_name
+from roost.agents.setup.secrets.model import InvalidSecret, validate_secret_name
 from roost.core.sanitize import sanitize_line
 from roost.drivers.model.json_access import as_list, as_object, as_string, parse_json
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from roost.agents.library.templates.manifest import FAULTS_LIMIT, ManifestFault, ParsedManifest, parse_template_manifest
 from roost.agents.library.templates.model import README_LIMIT, InspectedTemplate, TemplateFile
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH
+from roost.agents.workspace.scripts.model import MANIFEST_LIMIT, MANIFEST_PATH
 from roost.core.sanitize import sanitize_line, sanitize_lines
 from roost.drivers.git.contract import EntryKind, GitEntry
 from roost.drivers.git.remote_contract import FetchedCommit

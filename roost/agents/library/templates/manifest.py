@@ -18,10 +18,9 @@ from roost.agents.registry.model import DESCRIPTION_LIMIT, EMOJI_LIMIT, NAME_LIM
 from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT
 from roost.agents.setup.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
 from roost.agents.setup.secrets.model import SecretKind, validate_secret_name
-from roost.agents.setup.tasks.errors import InvalidTaskParameters
 from roost.agents.setup.tasks.model import DESCRIPTION_LIMIT as TASK_DESCRIPTION_LIMIT
 from roost.agents.setup.tasks.model import NAME_LIMIT as TASK_NAME_LIMIT
-from roost.agents.setup.tasks.model import TASK_LIMIT, parse_new_task
+from roost.agents.setup.tasks.model import TASK_LIMIT, InvalidTaskParameters, parse_new_task
 from roost.agents.setup.tasks.schedules import InvalidSchedule, parse_schedule
 from roost.agents.setup.tasks.schemas import (
     CreateTaskRequest,
@@ -31,8 +30,13 @@ from roost.agents.setup.tasks.schemas import (
     schedule_record,
     task_record,
 )
-from roost.agents.workspace.scripts.errors import InvalidManifest
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, decode_manifest, parse_script
+from roost.agents.workspace.scripts.model import (
+    MANIFEST_LIMIT,
+    MANIFEST_PATH,
+    InvalidManifest,
+    decode_manifest,
+    parse_script,
+)
 from roost.core.problem import Problem
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import AGENT_TURN, Task

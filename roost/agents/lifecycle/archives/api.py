@@ -7,8 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from roost.agents.lifecycle.archives.export import AgentExporter
 from roost.agents.lifecycle.archives.importer import AgentImporter
-from roost.agents.lifecycle.archives.model import MEDIA_TYPE
-from roost.agents.lifecycle.archives.schemas import ImportAgentResponse
+from roost.agents.lifecycle.archives.schemas import MEDIA_TYPE, ImportAgentResponse
 from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.lifecycle.workflows.schemas import StartFailureResponse
 from roost.identity.authenticator import AgentId, OwnerCaller, ServiceCaller

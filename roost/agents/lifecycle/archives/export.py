@@ -6,10 +6,17 @@ from dataclasses import dataclass
 
 from roost.agents.library.skills.attachments import AgentSkillService
 from roost.agents.library.templates.manifest import ManifestAgent, ManifestTask
-from roost.agents.lifecycle.archives.errors import ArchiveHoldsSecret
-from roost.agents.lifecycle.archives.model import MANIFEST, STATE, WORKSPACE
-from roost.agents.lifecycle.archives.schemas import AgentManifest, ManifestChannel, ManifestSecret, ManifestSkill
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.lifecycle.archives.schemas import (
+    MANIFEST,
+    STATE,
+    WORKSPACE,
+    AgentManifest,
+    ArchiveHoldsSecret,
+    ManifestChannel,
+    ManifestSecret,
+    ManifestSkill,
+)
+from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.setup.channels.repository import ChannelRepository
@@ -18,7 +25,6 @@ from roost.agents.setup.tasks.service import TaskService
 from roost.agents.workspace.snapshots.model import Snapshot, content_scope, state_scope
 from roost.agents.workspace.snapshots.secret_search import SecretSearch
 from roost.agents.workspace.snapshots.service import SnapshotService, find_snapshot
-from roost.agents.workspace.snapshots.taking import LoadSecrets
 from roost.core.db import Database
 from roost.drivers.engine.abilities.tasks import OneTimeSchedule, Task
 from roost.storage.content.car_export import export_frames
@@ -57,7 +63,7 @@ class AgentExporter:
     _reader: ContentReader
     _snapshots: SnapshotService
     _secrets: SecretService
-    _load_secrets: LoadSecrets
+    _load_secrets: LoadValues
     _channels: ChannelRepository
     _tasks: TaskService
     _skills: AgentSkillService
@@ -134,7 +140,6 @@ class AgentExporter:
                         raise ArchiveHoldsSecret(f"{member.path} holds the value of the secret {secret}")
 
     async def _search_file(self, search: SecretSearch, scope: ContentScope, member: TreeMember) -> str | None:
-        """Return the name of a secret whose value the file holds."""
         search.reset()
         file = await self._reader.stat(scope, member.cid)
         async with aclosing(self._reader.stream_file(scope, file)) as pieces:

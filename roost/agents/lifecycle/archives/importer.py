@@ -4,24 +4,30 @@ Until then the CAR is an object of the blob store that nothing refers to: a refu
 sweep does.
 """
 
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from roost.agents.library.skills.attachments import AgentSkillService
-from roost.agents.lifecycle.archives.errors import ArchiveTooLarge, InvalidArchive
-from roost.agents.lifecycle.archives.model import MANIFEST, STATE, WORKSPACE, ImportedAgent
-from roost.agents.lifecycle.archives.schemas import AgentManifest, parse_manifest
+from roost.agents.lifecycle.archives.schemas import (
+    MANIFEST,
+    STATE,
+    WORKSPACE,
+    AgentManifest,
+    ArchiveTooLarge,
+    InvalidArchive,
+    parse_manifest,
+)
 from roost.agents.lifecycle.archives.task_import import TaskImport
 from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
 from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository, describe_limit
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT
-from roost.agents.workspace.scripts.manifest import MANIFEST_PATH as SCRIPTS_MANIFEST
+from roost.agents.workspace.scripts.model import MANIFEST_LIMIT
+from roost.agents.workspace.scripts.model import MANIFEST_PATH as SCRIPTS_MANIFEST
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, content_scope
 from roost.agents.workspace.snapshots.restore import get_member_mode
 from roost.core import clock, ids
@@ -42,6 +48,19 @@ from roost.storage.files.service import StorageQuota
 from roost.warden_client.tree_rules import TreeRefused, TreeRules
 
 _MALFORMED = (MalformedContent, ContentNotAFile, ContentNotAFolder, TooDeep, TooManyEntries, TooManyShards)
+
+
+@dataclass(frozen=True)
+class ImportedAgent:
+    """A new agent, and what its archive describes.
+
+    missing_skills: CIDs of skills that were not attached. skipped_tasks: names of tasks that the engine refuses.
+    """
+
+    agent: Agent
+    manifest: AgentManifest
+    missing_skills: Sequence[str] = ()
+    skipped_tasks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

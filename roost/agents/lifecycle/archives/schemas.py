@@ -12,7 +12,6 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from roost.agents.library.skills.model import ATTACHED_LIMIT
 from roost.agents.library.templates.manifest import ManifestAgent, ManifestTask
-from roost.agents.lifecycle.archives.errors import InvalidArchive
 from roost.agents.lifecycle.workflows.schemas import AgentRecord, CreateAgentResponse
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import MODEL_LIMIT, AgentProfile, validate_agent_name
@@ -20,8 +19,26 @@ from roost.agents.setup.channels.model import ALLOW_FROM_LIMIT, ID_LIMIT, Channe
 from roost.agents.setup.secrets.model import NAME_LIMIT as SECRET_NAME_LIMIT
 from roost.agents.setup.secrets.model import NAME_PATTERN, SecretKind
 from roost.agents.setup.tasks.model import TASK_LIMIT
+from roost.core.problem import InvalidInput, PayloadTooLarge, ResourceConflict
 from roost.drivers.engine.abilities.channels import DmPolicy
 from roost.web.schemas import ApiSchema, Text
+
+
+class InvalidArchive(InvalidInput):
+    """The bytes are no archive of an agent; the message gives the reason."""
+
+    message = "Invalid archive"
+
+
+class ArchiveTooLarge(PayloadTooLarge):
+    message = "The archive is larger than an agent's disk"
+
+
+class ArchiveHoldsSecret(ResourceConflict):
+    """A value of a secret would leave with the file; the message names the place and the secret."""
+
+    message = "The archive would hold the value of a secret"
+
 
 _SECRETS_LIMIT = 1000
 _ChannelName = Literal["telegram", "slack", "discord", "whatsapp"]
@@ -107,11 +124,7 @@ class ImportAgentResponse(CreateAgentResponse):
 
     @classmethod
     def from_manifest(
-        cls,
-        agent: AgentRecord,
-        manifest: AgentManifest,
-        missing_skills: Collection[str],
-        skipped_tasks: Sequence[str],
+        cls, agent: AgentRecord, manifest: AgentManifest, missing_skills: Collection[str], skipped_tasks: Sequence[str]
     ) -> Self:
         return cls(
             agent=agent,
@@ -135,3 +148,7 @@ def parse_manifest(data: bytes) -> AgentManifest:
     except InvalidAgentName as problem:
         raise InvalidArchive(f"Invalid archive: manifest.json: agent.name: {problem.message}") from None
     return manifest
+
+
+MANIFEST, WORKSPACE, STATE = "manifest.json", "workspace", "state"
+MEDIA_TYPE = "application/vnd.ipld.car"

@@ -12,7 +12,7 @@ from roost.agents.library.templates.manifest import ManifestTask
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskLimitReached, TasksUnsupported
+from roost.agents.setup.tasks.model import InvalidTaskParameters, TaskLimitReached, TasksUnsupported
 from roost.agents.setup.tasks.schemas import CreateTaskRequest
 from roost.agents.setup.tasks.service import TaskService
 from roost.core import clock

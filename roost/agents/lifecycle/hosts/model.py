@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from roost.core.problem import NotFound, ResourceConflict
+
 HEARTBEAT_SECONDS = 10.0
 HOST_TIMEOUT = timedelta(seconds=30)
 """Time without a heartbeat after which a server counts as gone."""
@@ -31,3 +33,13 @@ class Host(HostIdentity):
 
     def is_running(self, now: datetime) -> bool:
         return self.seen_at is not None and self.seen_at > now - HOST_TIMEOUT
+
+
+class HostNotFound(NotFound):
+    message = "There is no such host"
+
+
+class HostRunning(ResourceConflict):
+    """The host cannot be removed, or another process has its identity."""
+
+    message = "The host is running"

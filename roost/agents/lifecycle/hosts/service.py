@@ -6,9 +6,8 @@ from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.lifecycle.hosts import store
-from roost.agents.lifecycle.hosts.errors import HostNotFound, HostRunning
-from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, Host, HostIdentity
-from roost.agents.registry.host_agents import abandon_host
+from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, Host, HostIdentity, HostNotFound, HostRunning
+from roost.agents.registry.repository import abandon_host
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask

@@ -1,34 +1,32 @@
 """An agent's identity, status, and the token with which it acts for its owner."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from roost.agents.lifecycle.self_service.errors import PlatformTokenFailed
 from roost.agents.lifecycle.workflows.details import AgentDetails
-from roost.agents.registry.agent_profiles import AgentProfiles
 from roost.agents.registry.model import Agent, AgentProfile
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentProfiles, AgentRepository
 from roost.core import log
+from roost.core.problem import Problem
 from roost.core.seal import UnsealFailed
 from roost.identity.caller import Caller, CallerKind
 from roost.identity.platform_tokens import IssuedPlatformToken, PlatformTokens
 
+
+class PlatformTokenFailed(Problem):
+    message = "Token generation failed"
+
+
 _log = log.get_logger("platform")
 
 
+@dataclass(frozen=True)
 class AgentSelfService:
-    def __init__(
-        self,
-        agents: AgentRepository,
-        details: AgentDetails,
-        platform: PlatformTokens,
-        origin: Callable[[str], str],
-        profiles: AgentProfiles,
-    ) -> None:
-        self._agents = agents
-        self._details = details
-        self._platform = platform
-        self._origin = origin
-        self._profiles = profiles
+    _agents: AgentRepository
+    _details: AgentDetails
+    _platform: PlatformTokens
+    _origin: Callable[[str], str]
+    _profiles: AgentProfiles
 
     async def issue_token(self, caller: Caller, agent_id: str) -> IssuedPlatformToken:
         """Issue a platform token. Raises PlatformTokenFailed if the signing key cannot be decrypted."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from roost import work
 from roost.agents.lifecycle.hosts.service import list_hosts
@@ -32,29 +33,20 @@ RunChecks = Callable[[Callable[[CheckResult], None]], Awaitable[None]]
 """Runs all checks, and passes each result to a function, perhaps in another thread."""
 
 
+@dataclass
 class SystemService:
     """host_id: of this server. read_disk: of the disk of its data folder."""
 
-    def __init__(
-        self,
-        db: Database,
-        agents: AgentRepository,
-        versions: VersionService,
-        *,
-        software: SoftwareVersions,
-        host_id: str,
-        read_disk: Callable[[], DiskSpace],
-        read_readiness: ReadReadiness,
-        run_checks: RunChecks,
-    ) -> None:
-        self._db = db
-        self._agents = agents
-        self._versions = versions
-        self._software = software
-        self._host_id = host_id
-        self._read_disk = read_disk
-        self._read_readiness = read_readiness
-        self._run_checks = run_checks
+    db: Database
+    agents: AgentRepository
+    versions: VersionService
+    software: SoftwareVersions
+    host_id: str
+    read_disk: Callable[[], DiskSpace]
+    read_readiness: ReadReadiness
+    run_checks: RunChecks
+
+    def __post_init__(self) -> None:
         self._recent = TTLCache[str, Sequence[CheckResult]](_RECENT_SECONDS, 1)
         self._checking = asyncio.Lock()
         self._results: list[CheckResult] = []
@@ -63,22 +55,18 @@ class SystemService:
     async def describe(self, caller: Caller) -> SystemState:
         """Return the present state. Raises PermissionDenied."""
         await self._require_operator(caller)
-        readiness = await self._read_readiness()
-        hosts, operations, failing = await self._db.read(
-            lambda connection: (
-                list_hosts(connection),
-                work.count_unfinished(connection),
-                count_faults(connection),
-            )
+        readiness = await self.read_readiness()
+        hosts, operations, failing = await self.db.read(
+            lambda connection: (list_hosts(connection), work.count_unfinished(connection), count_faults(connection))
         )
         return SystemState(
-            software=self._software,
+            software=self.software,
             readiness=readiness,
             hosts=hosts,
-            host_id=self._host_id,
+            host_id=self.host_id,
             operations=operations,
             failing=failing,
-            disk=self._read_disk(),
+            disk=self.read_disk(),
             memory=read_memory_use(),
         )
 
@@ -98,7 +86,7 @@ class SystemService:
     async def _check_in_time(self) -> Sequence[CheckResult]:
         if self._run is None:  # else a check of the last time still hangs, in a thread that nothing can end
             self._results = []
-            self._run = asyncio.ensure_future(self._run_checks(self._results.append))
+            self._run = asyncio.ensure_future(self.run_checks(self._results.append))
         await asyncio.wait({self._run}, timeout=CHECK_SECONDS)
         if not self._run.done():
             return [*self._results, unfinished_check(CHECK_SECONDS, self._results)]
@@ -109,9 +97,9 @@ class SystemService:
     async def list_engines(self, caller: Caller) -> Sequence[EngineState]:
         """List the installed engines with the caller's agents that are behind. Raises PermissionDenied."""
         await self._require_operator(caller)
-        agents = await self._agents.list(caller.tenant_id)
-        return [find_outdated(versions, agents) for versions in await self._versions.list_engines()]
+        agents = await self.agents.list(caller.tenant_id)
+        return [find_outdated(versions, agents) for versions in await self.versions.list_engines()]
 
     async def _require_operator(self, caller: Caller) -> None:
-        if not await self._db.read(lambda connection: is_operator(connection, caller)):
+        if not await self.db.read(lambda connection: is_operator(connection, caller)):
             raise PermissionDenied

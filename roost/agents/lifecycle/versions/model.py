@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from roost.core.problem import AccessDenied, InvalidInput, Problem
+
 VERSIONS_LIMIT = 5
 """Maximum number of versions of one engine that agents can install; operators can install more."""
 INSTALL_SECONDS = 900.0
@@ -18,17 +20,9 @@ class VersionChoices:
     """Versions that an agent can be restarted with, newest first: of its engine, and of each installed engine."""
 
     engine: str
-    current: str
-    versions: Sequence[str]
-    per_engine: Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True)
-class VersionCheck:
-    """Current and latest version; `latest` is never older than `current`."""
-
-    current: str
-    latest: str
+    current_version: str
+    available_versions: Sequence[str]
+    available_versions_per_engine: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -52,3 +46,19 @@ def sort_releases(versions: Sequence[str]) -> Sequence[str]:
 def version_key(version: str) -> list[int]:
     """Return the sort key of a release."""
     return [int(number[:18]) for number in re.findall(r"\d+", version)]
+
+
+class InvalidEngineVersion(InvalidInput):
+    """The engine has no such version."""
+
+    message = "Invalid version"
+
+
+class TooManyEngineVersions(AccessDenied):
+    message = "Too many versions of this engine are installed; an operator can remove one"
+
+
+class VersionInstallFailed(Problem):
+    """An install failed; its output goes to the operator's log only."""
+
+    message = "That version could not be installed; the server's log says why"

@@ -7,20 +7,27 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from roost.agents.lifecycle.versions import model
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion, TooManyEngineVersions, VersionInstallFailed
-from roost.agents.lifecycle.versions.model import EngineReleases, VersionCheck, VersionChoices
-from roost.agents.lifecycle.versions.registry import EngineVersionRegistry
+from roost.agents.lifecycle.versions.model import (
+    EngineReleases,
+    InvalidEngineVersion,
+    TooManyEngineVersions,
+    VersionChoices,
+    VersionInstallFailed,
+)
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.core import clock, log
 from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import Problem
 from roost.drivers.engine.contract import Engine, EngineNotInstalled, Progress
 
+_TTL_SECONDS, _FAILURE_TTL_SECONDS = 600.0, 60.0
+_TIMEOUT_SECONDS = 20.0
+_NOT_FETCHED = None, float("-inf")
+_LOG_INTERVAL_SECONDS = 5.0
+_log = log.get_logger("versions")
+
 Prepare = Callable[[Engine, str, Progress], Awaitable[None]]
 """Prepares a new version once after its install, so that it starts fast."""
-
-_log = log.get_logger("versions")
-_LOG_INTERVAL_SECONDS = 5.0
 
 
 class VersionService:
@@ -28,7 +35,9 @@ class VersionService:
         self._agents = runtimes.agents
         self._runtimes = runtimes
         self._prepare = prepare
-        self._registry = EngineVersionRegistry()
+        self._published: dict[str, tuple[Sequence[str] | None, float]] = {}
+        """Versions in the engines' registries, None if one never responded, and until when that is believed."""
+        self._fetching: dict[str, asyncio.Task[None]] = {}
         self._installing: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def list_for_agent(self, agent_id: str) -> VersionChoices:
@@ -50,12 +59,11 @@ class VersionService:
         releases = await asyncio.gather(*(self._list_releases(engine) for engine in engines))
         return [EngineReleases(one.id, one.installed(), found) for one, found in zip(engines, releases, strict=True)]
 
-    async def check_update(self, agent_id: str) -> VersionCheck:
-        """Check for a newer release. Raises AgentNotFound."""
+    async def check_update(self, agent_id: str) -> tuple[str, str]:
+        """Return the current and the latest version, which is never older. Raises AgentNotFound."""
         agent = await self._agents.get(agent_id)
-        return VersionCheck(
-            agent.engine_version, await self.find_latest(self._runtimes.get_engine(agent.engine), agent.engine_version)
-        )
+        current = agent.engine_version
+        return current, await self.find_latest(self._runtimes.get_engine(agent.engine), current)
 
     async def find_latest(self, engine: Engine, current: str) -> str:
         """Return the newest release, or `current` if that is newer."""
@@ -70,7 +78,7 @@ class VersionService:
             return
         if not model.is_version(version):
             raise InvalidEngineVersion
-        offered = await self._registry.list_versions(engine)
+        offered = await self._list_published(engine)
         if offered is None:
             raise InvalidEngineVersion(detail="It is not installed, and the engine's registry does not respond")
         if version not in offered:
@@ -105,6 +113,27 @@ class VersionService:
             del self._installing[engine.id, version]
         _log.info("version.installed", engine=engine.id, version=version)
 
+    async def _list_published(self, engine: Engine) -> Sequence[str] | None:
+        """List versions, newest first and up to ten minutes old; None if the registry has not responded yet."""
+        versions, until = self._published.get(engine.id, _NOT_FETCHED)
+        if until < clock.monotonic_seconds():
+            if engine.id not in self._fetching:
+                self._fetching[engine.id] = asyncio.create_task(self._fetch(engine))
+            await asyncio.wait({self._fetching[engine.id]}, timeout=_TIMEOUT_SECONDS)
+            versions, _ = self._published.get(engine.id, _NOT_FETCHED)
+        return versions
+
+    async def _fetch(self, engine: Engine) -> None:
+        versions, _ = self._published.get(engine.id, _NOT_FETCHED)
+        seconds = _FAILURE_TTL_SECONDS
+        try:
+            versions, seconds = tuple(await run_in_daemon_thread(engine.available)), _TTL_SECONDS
+        except Problem as problem:
+            _log.warning("version_registry.fetch_failed", engine=engine.id, reason=problem.message)
+        finally:
+            del self._fetching[engine.id]
+        self._published[engine.id] = versions, clock.monotonic_seconds() + seconds
+
     def _check_limit(self, engine: Engine, version: str) -> None:
         """Raise TooManyEngineVersions unless the version may be added to those that are there or on their way."""
         present = {*engine.installed(), *(one for engine_id, one in self._installing if engine_id == engine.id)}
@@ -118,7 +147,7 @@ class VersionService:
         return VersionChoices(engine.id, current, per_engine.get(engine.id, ()), per_engine)
 
     async def _list_releases(self, engine: Engine) -> Sequence[str]:
-        return model.sort_releases([*engine.installed(), *(await self._registry.list_versions(engine) or ())])
+        return model.sort_releases([*engine.installed(), *(await self._list_published(engine) or ())])
 
 
 def _progress_logger(engine: Engine, version: str) -> Progress:

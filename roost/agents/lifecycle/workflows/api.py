@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.lifecycle.versions.model import InvalidEngineVersion
 from roost.agents.lifecycle.workflows import schemas
 from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
 from roost.agents.lifecycle.workflows.details import AgentDetails
@@ -35,11 +35,7 @@ async def list_agents(caller: ServiceCaller, details: Details) -> Response:
     return Response(await details.encode_list(caller), media_type="application/json")
 
 
-@router.post(
-    "",
-    status_code=201,
-    responses={500: {"model": schemas.StartFailureResponse}},
-)
+@router.post("", status_code=201, responses={500: {"model": schemas.StartFailureResponse}})
 async def create_agent(
     caller: ServiceCaller, body: schemas.CreateAgentRequest, sources: Sources, launch: Launch, details: Details
 ) -> schemas.CreateAgentResponse:
@@ -55,7 +51,7 @@ async def create_agent(
 @router.get("/engines")
 async def list_engines(_: ServiceCaller, runtimes: Engines) -> schemas.EngineList:
     """List the installed engines and what they can do, the default first."""
-    return schemas.engine_list(runtimes.list_engines())
+    return schemas.EngineList(engines=[schemas.engine_record(engine) for engine in runtimes.list_engines()])
 
 
 @router.get("/memory")

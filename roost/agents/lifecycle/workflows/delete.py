@@ -9,8 +9,7 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.library.skills.attachments import AgentSkillService
 from roost.agents.lifecycle.workflows import model
-from roost.agents.lifecycle.workflows.errors import AgentDeleteFailed
-from roost.agents.lifecycle.workflows.model import AgentRelays
+from roost.agents.lifecycle.workflows.model import AgentDeleteFailed, AgentRelays
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes

@@ -9,8 +9,8 @@ from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.library.skills.attachments import AgentSkillService
 from roost.agents.library.skills.schemas import AttachedSkillRecord
 from roost.agents.lifecycle.workflows import schemas
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed
 from roost.agents.lifecycle.workflows.gateway import Origin
+from roost.agents.lifecycle.workflows.model import AgentStartFailed
 from roost.agents.network.routes.schemas import RouteRecord
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
@@ -53,7 +53,7 @@ class AgentDetails:
     async def list_memory(self, caller: Caller) -> schemas.AgentMemoryList:
         """Return the memory of the caller's agents that run on this host."""
         agents = await self._runtimes.agents.list(caller.tenant_id)
-        used = await self._runtimes.read_memory([agent.id for agent in agents])
+        used = await self._runtimes.runtime.read_memory([agent.id for agent in agents])
         return schemas.AgentMemoryList(
             agents=[schemas.AgentMemoryRecord(agent_id=agent_id, memory_bytes=size) for agent_id, size in used.items()]
         )
@@ -78,7 +78,7 @@ class AgentDetails:
             snapshots=[SnapshotRecord.from_snapshot(snapshot) for snapshot in snapshots],
             template=template,
             missing=missing,
-            faults=[FaultRecord.from_fault(fault) for fault in faults],
+            faults=[FaultRecord(**vars(fault)) for fault in faults],
             port_forwarding=[RouteRecord.from_route(route) for route in await self._routes.list(agent_id)],
         )
 

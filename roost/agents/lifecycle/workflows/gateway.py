@@ -1,17 +1,25 @@
-"""Starts the gateway of an agent inside its container, and reports why it did not start."""
+"""Starts the gateway of an agent inside its container with its models, secrets and channels."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.lifecycle.workflows.model import MODEL_URL, PROXY_URL, StartupInputs
+from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent
+from roost.agents.registry.repository import AgentRepository
+from roost.agents.setup.channels.repository import ChannelRepository
+from roost.agents.setup.secrets.sealed_secrets import SecretEnvironment
 from roost.agents.workspace.logs.service import sanitize_output
 from roost.core import clock
 from roost.core.periodic import Backoff
 from roost.core.problem import Problem
 from roost.core.secret_mask import SecretMask
+from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Engine, GatewaySetup
+from roost.identity.gateway_tokens import GatewayTokens
+from roost.identity.platform_tokens import PlatformTokens
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import PathRefused, WardenFileNotFound, WardenFileTooLarge, WardenNotAFile
 
@@ -34,6 +42,8 @@ class GatewayFailed(Problem):
 
 @dataclass
 class GatewayStarter:
+    """Starts gateways, and reports why one did not start."""
+
     _runtimes: AgentRuntimes
     _origin: Origin
     _load_inputs: LoadStartupInputs
@@ -119,3 +129,44 @@ async def _append_logs(message: str, warden: WardenClient, mask: SecretMask) -> 
     logs = (await warden.logs(source=GATEWAY_PROCESS, limit=_LOG_LINES))[-_LOG_LINES:]
     lines = [sanitize_output(mask(line.text)) for line in logs]
     return "\n".join([f"{message}. Its last lines:", *lines]) if lines else f"{message}, and wrote nothing."
+
+
+@dataclass(frozen=True)
+class PrivateValues:
+    """Values of an agent's credentials, which logs mask and snapshots leave out."""
+
+    _agents: AgentRepository
+    _gateway_tokens: GatewayTokens
+    _platform_tokens: PlatformTokens
+    _channels: ChannelRepository
+    _secrets: SecretEnvironment
+
+    async def load(self, agent_id: str) -> Mapping[str, Sensitive[str]]:
+        """Return the private values of an agent by name."""
+        return {
+            "gateway token": await self._gateway_tokens.read(agent_id),
+            "internal token": await self._agents.get_internal_token(agent_id),
+            "platform token": await self._platform_tokens.get_prefix(),
+            **await self._channels.get_private_values(agent_id),
+            **await self._secrets.get_private_values(agent_id),
+        }
+
+
+@dataclass(frozen=True)
+class StartupInputCollector:
+    _models: ModelGateway
+    _secrets: SecretEnvironment
+    _channels: ChannelRepository
+    _instances: TemplateInstanceService
+
+    async def __call__(self, agent: Agent) -> StartupInputs:
+        offer = await self._models.get_offer(agent.id)
+        environment = await self._secrets.get_environment(agent.id)
+        wanted = agent.profile.model or await self._instances.find_model(agent.id)
+        return StartupInputs(
+            models=sorted(offer.ids, key=lambda model: model != wanted),  # stable, so that the others stay in order
+            all_models=offer.complete,
+            environment=environment.values,
+            channels=await self._channels.get_setups(agent.id),
+            on_ready=lambda: self._secrets.mark_synced(agent.id, environment),
+        )

@@ -8,8 +8,7 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.library.skills.attachments import AgentSkillService
 from roost.agents.lifecycle.workflows import model
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed, UnknownEngine
-from roost.agents.lifecycle.workflows.model import LaunchSource
+from roost.agents.lifecycle.workflows.model import AgentStartFailed, LaunchSource, UnknownEngine
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState

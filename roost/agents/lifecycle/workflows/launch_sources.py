@@ -19,9 +19,9 @@ from roost.agents.network.routes.model import PathRoute, parse_prefix
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentProfile
-from roost.agents.setup.channels.errors import ChannelPlanTooSmall
+from roost.agents.setup.channels.model import ChannelPlanTooSmall
 from roost.agents.setup.secrets.service import SecretService
-from roost.agents.workspace.scripts.manifest import MANIFEST_PATH, encode_manifest
+from roost.agents.workspace.scripts.model import MANIFEST_PATH, encode_manifest
 from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.core import clock, ids, log
@@ -57,9 +57,14 @@ class TemplateSources:
         Raises TemplateNotFound, ChannelPlanTooSmall and BlobStoreFailed; `fill` raises InvalidRoutes and
         StorageQuotaExceeded.
         """
-        template, version = await self._find_template(caller.tenant_id, name)
+        try:
+            template, version = await self._templates.get(caller.tenant_id, name)
+        except TemplateNotFound:
+            template, version = await self._templates.get_by_slug(caller.tenant_id, name)
         manifest = version.parse_manifest()
-        _check_plan(plan, manifest)
+        wanted = manifest.channels.values()
+        if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in wanted):
+            raise ChannelPlanTooSmall  # the agent would wait for the channel in vain
         request = apply_manifest(request, template, manifest)
         if request.attach_secrets:
             request = replace(request, secret_ids=[*request.secret_ids, *await self._find_secrets(caller, manifest)])
@@ -80,13 +85,6 @@ class TemplateSources:
                 yield LaunchSource(request, snapshot, fill=fill)
             finally:
                 await self._content.discard(receiver.pack_id)  # unless the agent holds it
-
-    async def _find_template(self, tenant_id: str, name: str) -> tuple[Template, TemplateVersion]:
-        """Find a template by id or slug. Raises TemplateNotFound."""
-        try:
-            return await self._templates.get(tenant_id, name)
-        except TemplateNotFound:
-            return await self._templates.get_by_slug(tenant_id, name)
 
     async def _find_secrets(self, caller: Caller, manifest: TemplateManifest) -> Sequence[str]:
         """Return the ids of the tenant's secrets that have the names that the template asks for."""
@@ -167,13 +165,6 @@ class LaunchSources:
         elif origin.engine_version in engine.installed():
             request = replace(request, engine_version=origin.engine_version)
         return LaunchSource(request, snapshot, origin.id)
-
-
-def _check_plan(plan: Plan, manifest: TemplateManifest) -> None:
-    """Raise ChannelPlanTooSmall for a channel that the agent would wait for in vain."""
-    channels = manifest.channels.values()
-    if plan is Plan.FREE and any(is_required_channel(channel, manifest.secrets) for channel in channels):
-        raise ChannelPlanTooSmall
 
 
 def apply_manifest(request: CreateAgent, template: Template, manifest: TemplateManifest) -> CreateAgent:

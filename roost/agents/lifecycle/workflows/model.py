@@ -9,9 +9,18 @@ from sqlalchemy import Connection
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.setup.channels.model import ChannelRequest
 from roost.agents.workspace.snapshots.model import Snapshot
+from roost.core.problem import InvalidInput, Problem
+from roost.core.sanitize import hide_paths
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import ChannelSetup
-from roost.drivers.runtime.contract import API_PORT, PROXY_PORT, ContainerLimits, ContainerSpec, EngineVersion
+from roost.drivers.runtime.contract import (
+    API_PORT,
+    PROXY_PORT,
+    ContainerLimits,
+    ContainerSpec,
+    EngineVersion,
+    RuntimeFailed,
+)
 
 API_RELAY = "api"
 PROXY_RELAY = "proxy"
@@ -113,11 +122,6 @@ class UpdateResult:
     output: str
 
 
-def at_version(version: str) -> Mapping[str, object]:
-    """Return the payload of a start in a new container at that version."""
-    return {"version": version}
-
-
 def container_spec(
     agent_id: str,
     engine: EngineVersion | None,
@@ -143,3 +147,40 @@ def container_spec(
         limits=limits,
         delete_only=delete_only,
     )
+
+
+class AgentStartFailed(Problem):
+    """Created, but not started; the response carries the agent, which is listed and can be restarted."""
+
+    message = "Gateway failed to start"
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__()
+        self.agent = agent
+
+
+class AgentRestartFailed(Problem):
+    message = "Restart failed"
+
+
+class DiskLimitReached(Problem):
+    """The agent occupies too much of the disk; its container runs, and lets files only be read and deleted."""
+
+    message = "The agent uses too much disk space"
+
+
+class UnknownEngine(InvalidInput):
+    message = "Unknown engine"
+
+
+def public_reason(error: Exception) -> str:
+    """Return why an agent did not start, as its users may see it: without paths of the server's machine."""
+    if isinstance(error, RuntimeFailed):
+        return hide_paths(error.message)
+    return error.message if isinstance(error, Problem) else "Internal error"
+
+
+class AgentDeleteFailed(Problem):
+    """The agent is hidden, and its remains are removed in the background."""
+
+    message = "Delete failed"

@@ -10,6 +10,7 @@ start brings them back; or it keeps them, and the next start adopts them. A fail
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -18,8 +19,8 @@ from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.gateway import GatewayStarter
 from roost.agents.lifecycle.workflows.model import AgentRelays
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import HostAgents
 from roost.agents.workspace.snapshots.model import RESTORE
 from roost.core import log
 from roost.core.db import Database
@@ -36,28 +37,21 @@ FindStartable = Callable[[Sequence[Agent]], Awaitable[Collection[str]]]
 _CONCURRENCY = 16
 
 
+@dataclass
 class AgentReconciler:
-    def __init__(
-        self,
-        db: Database,
-        host_agents: HostAgents,
-        runtimes: AgentRuntimes,
-        relays: AgentRelays,
-        starter: GatewayStarter,
-        find_startable: FindStartable,
-        interval: float = 5.0,
-    ) -> None:
-        """`interval` is in seconds."""
-        self._db = db
-        self._agents = runtimes.agents
-        self._host_agents = host_agents
-        self._runtimes = runtimes
-        self._runtime = runtimes.runtime
-        self._relays = relays
-        self._starter = starter
-        self._find_startable = find_startable
-        self._interval = interval
-        self._watch = PeriodicTask("reconcile", self._check_all, interval)
+    """`_interval` is in seconds."""
+
+    _db: Database
+    _host_agents: HostAgents
+    _runtimes: AgentRuntimes
+    _relays: AgentRelays
+    _starter: GatewayStarter
+    _find_startable: FindStartable
+    _interval: float = 5.0
+
+    def __post_init__(self) -> None:
+        self._runtime = self._runtimes.runtime
+        self._watch = PeriodicTask("reconcile", self._check_all, self._interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
         self._unverified: set[str] = set()
         self._keeps_containers = False
@@ -138,14 +132,10 @@ class AgentReconciler:
         # Listed after the agents: the container of a running agent is missing only if it is gone.
         containers = {container.agent_id for container in await self._runtime.list()}
         await asyncio.gather(*(self._check_agent(agent, agent.id in containers) for agent in agents))
-        await self._start_complete([agent for agent in agents if agent.state is AgentState.NOT_RUNNING])
-
-    async def _start_complete(self, idle: Sequence[Agent]) -> None:
-        """Start the agents that waited for something and have it now."""
-        startable = await self._find_startable(idle) if idle else ()
-        if startable:
-            agents = [agent for agent in idle if agent.id in startable]
-            await self._db.write(lambda connection: self._enqueue(connection, model.START, agents))
+        idle = [agent for agent in agents if agent.state is AgentState.NOT_RUNNING]
+        if startable := await self._find_startable(idle) if idle else ():
+            complete = [agent for agent in idle if agent.id in startable]
+            await self._db.write(lambda connection: self._enqueue(connection, model.START, complete))
 
     async def _check_agent(self, agent: Agent, has_container: bool) -> None:
         async with self._slots:
@@ -198,4 +188,4 @@ class AgentReconciler:
                 work.add_operation(connection, kind, agent.id, host=agent.host_id)
 
     async def _set_state(self, agent: Agent, to: AgentState, reason: str | None = None) -> None:
-        await self._db.write(lambda connection: self._agents.set_state(connection, agent.id, to, reason))
+        await self._db.write(lambda connection: self._runtimes.agents.set_state(connection, agent.id, to, reason))

@@ -9,7 +9,7 @@ from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.details import AgentDetails
-from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
+from roost.agents.lifecycle.workflows.model import AgentRestartFailed
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
@@ -61,7 +61,7 @@ class RestartWorkflow:
 def _enqueue(connection: Connection, agent: Agent, version: str | None) -> str:
     # An unfinished operation may still change the version.
     unchanged = version == agent.engine_version and not work.is_subject_busy(connection, agent.id)
-    payload = None if version is None or unchanged else model.at_version(version)
+    payload = None if version is None or unchanged else {"version": version}
     for waiting in work.list_waiting_operations(connection, model.START, agent.id):
         if payload in (None, waiting.payload):
             return waiting.id

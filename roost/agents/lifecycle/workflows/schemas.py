@@ -241,11 +241,7 @@ def token_record(token: Sensitive[str]) -> GatewayTokenRecord:
     return GatewayTokenRecord(token=token.reveal(), gateway_token=token.reveal())
 
 
-def engine_list(engines: Iterable[Engine]) -> EngineList:
-    return EngineList(engines=[_engine_record(engine) for engine in engines])
-
-
-def _engine_record(engine: Engine) -> EngineRecord:
+def engine_record(engine: Engine) -> EngineRecord:
     return EngineRecord(
         id=engine.id,
         label=engine.label,

@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle.workflows.errors import DiskLimitReached, public_reason
 from roost.agents.lifecycle.workflows.gateway import STOP_SECONDS
-from roost.agents.lifecycle.workflows.model import START, START_GRACE, START_RETRIES
+from roost.agents.lifecycle.workflows.model import START, START_GRACE, START_RETRIES, DiskLimitReached, public_reason
 from roost.agents.lifecycle.workflows.start_steps import StartContext, StartStep
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
@@ -43,7 +42,7 @@ class StartWorkflow:
         return (*self.first, *self.container, *self.gateway)
 
     async def handle(self, operation: ClaimedOperation) -> dict[str, Any]:
-        """Handle `agent.start`, idempotently; a payload (see `model.at_version`) asks for a new container.
+        """Handle `agent.start`, idempotently; a payload with a `version` asks for a new container at it.
 
         The result says in `waits_for` why the agent may not start yet, if so.
         """

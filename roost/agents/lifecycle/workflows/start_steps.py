@@ -10,9 +10,8 @@ from roost.agents.library.instances.service import TemplateInstanceService
 from roost.agents.library.skills.delivery import SkillDelivery
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
-from roost.agents.lifecycle.workflows.errors import DiskLimitReached
 from roost.agents.lifecycle.workflows.gateway import GatewayStarter
-from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthorities, container_spec
+from roost.agents.lifecycle.workflows.model import AgentRelays, DiskLimitReached, TrustedAuthorities, container_spec
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.workspace.git.recovery import PushRecovery

@@ -13,12 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy import Connection
 
 from roost import work
-from roost.agents.lifecycle.versions.errors import VersionInstallFailed
-from roost.agents.lifecycle.versions.model import INSTALL_SECONDS
+from roost.agents.lifecycle.versions.model import INSTALL_SECONDS, VersionInstallFailed
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.agents.lifecycle.workflows import model
-from roost.agents.lifecycle.workflows.errors import AgentRestartFailed, public_reason
-from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
+from roost.agents.lifecycle.workflows.model import UPDATE, AgentRestartFailed, UpdateResult, public_reason
 from roost.agents.lifecycle.workflows.start import StartWorkflow
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
@@ -41,6 +39,11 @@ _LATEST = "latest"
 _HEALTH_SECONDS, _HEALTH_PAUSE = 20.0, 0.5
 _BACKUP_SECONDS = 600.0
 _NO_SPACE, _GONE = 3, 4
+_COPY_ERRORS = {
+    _NO_SPACE: "There is not enough space to copy the gateway's state",
+    _GONE: "The copy of the gateway's state is gone",
+}
+"""By the exit code of a script; those codes are of one script each."""
 
 _SAVE_SCRIPT = f"""set -eu
 cd "$HOME"
@@ -164,7 +167,7 @@ class UpdateWorkflow:
         try:
             await self._start.start_container(replace(agent, engine_version=step.to))
             await warden.stop(GATEWAY_PROCESS)
-            await _save_state(warden, operation.id, self._runtimes.get_engine(agent.engine).state)
+            await _copy_state(warden, _SAVE_SCRIPT, operation.id, self._runtimes.get_engine(agent.engine).state)
         except Exception as error:  # noqa: BLE001 - the gateway must run again after any error
             reason = f"{step.to} was not tried: {_public_reason(error)}"
             return await self._record(operation, replace(step, phase=_RETURN, reason=reason), step.previous)
@@ -176,7 +179,7 @@ class UpdateWorkflow:
         try:
             await self._start.start_agent(agent, new_container=True)
             token = await self._runtimes.agents.get_internal_token(agent.id)
-            await _wait_until_healthy(engine, self._runtimes.port_dialer(agent.id), token, step.to)
+            await _wait_until_healthy(engine, self._runtimes.get_warden(agent.id).dial, token, step.to)
         except Exception as error:  # noqa: BLE001 - the old version must run again after any error
             reason = f"{step.to} did not work: {_public_reason(error)}"
             _log.warning("agent.update_reverted", agent=agent.id, version=step.to, reason=reason)
@@ -203,10 +206,9 @@ class UpdateWorkflow:
 
     async def _restore(self, operation: ClaimedOperation, agent: Agent) -> Sequence[str]:
         """Restore the saved state; return the reason if that fails."""
+        warden, folders = self._runtimes.get_warden(agent.id), self._runtimes.get_engine(agent.engine).state
         try:
-            await _restore_state(
-                self._runtimes.get_warden(agent.id), operation.id, self._runtimes.get_engine(agent.engine).state
-            )
+            await _copy_state(warden, _RESTORE_SCRIPT, operation.id, folders)
         except Problem as problem:
             return [problem.message]
         return []
@@ -222,32 +224,16 @@ class UpdateWorkflow:
         return step
 
 
-async def _save_state(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
-    """Copy `folders` of the home under a name, and delete earlier copies. Raises StateBackupFailed.
+async def _copy_state(warden: WardenClient, script: str, name: str, folders: Sequence[str]) -> None:
+    """Save or restore `folders` of the home under a name. Raises StateBackupFailed.
 
-    Can be repeated after an interruption, as long as the folders have not changed.
+    Both can be repeated after an interruption: a save deletes earlier copies, as long as the folders have not changed,
+    and a restore keeps the copy.
     """
-    code = await _run_script(warden, _SAVE_SCRIPT, name, folders)
-    if code == _NO_SPACE:
-        raise StateBackupFailed("There is not enough space to copy the gateway's state")
-    if code:
-        raise StateBackupFailed
-
-
-async def _restore_state(warden: WardenClient, name: str, folders: Sequence[str]) -> None:
-    """Restore the folders and keep the copy, so that this can be repeated. Raises StateBackupFailed."""
-    code = await _run_script(warden, _RESTORE_SCRIPT, name, folders)
-    if code == _GONE:
-        raise StateBackupFailed("The copy of the gateway's state is gone")
-    if code:
-        raise StateBackupFailed
-
-
-async def _run_script(warden: WardenClient, script: str, name: str, folders: Sequence[str]) -> int:
-    result = await warden.exec(
-        ["/bin/sh", "-c", script, "saved", name, *folders], timeout=_BACKUP_SECONDS, output_limit=4096
-    )
-    return result.exit_code
+    arguments = ["/bin/sh", "-c", script, "saved", name, *folders]
+    result = await warden.exec(arguments, timeout=_BACKUP_SECONDS, output_limit=4096)
+    if result.exit_code:
+        raise StateBackupFailed(_COPY_ERRORS.get(result.exit_code))
 
 
 async def _wait_until_healthy(engine: Engine, dial: Dial, token: Sensitive[str], version: str) -> None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from roost.agents.network.routes.errors import InvalidRoutes
-from roost.agents.network.routes.model import GATEWAY_PORT, check_port
+from roost.agents.network.routes.model import GATEWAY_PORT, InvalidRoutes, check_port
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
 from roost.core import log

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from structlog.stdlib import BoundLogger
 
-from roost.agents.network.egress import request_head, streams
-from roost.agents.network.egress.errors import ConnectionIdle, HeadTooLarge, HeadTooSlow, TooManyConnections
+from roost.agents.network.egress import proxy_protocol
+from roost.agents.network.egress.proxy_protocol import ConnectionIdle, HeadTooLarge, HeadTooSlow, TooManyConnections
 from roost.core import clock, log
 from roost.core.machine.unix_socket import Stream
 from roost.core.problem import error_code
@@ -62,7 +62,7 @@ class _ProxyConnection:
 
     agent_id: str
     started_at: float = field(default_factory=clock.monotonic_seconds)
-    traffic: streams.ByteCounts = field(default_factory=streams.ByteCounts)
+    traffic: proxy_protocol.ByteCounts = field(default_factory=proxy_protocol.ByteCounts)
     target: HostPort | None = None
     admitted: bool = False
     answered: bool = False
@@ -76,13 +76,7 @@ class _ProxyConnection:
 
 
 class EgressProxy:
-    def __init__(
-        self,
-        dialer: PublicDialer,
-        *,
-        log: BoundLogger = _log,
-        limits: EgressLimits = EgressLimits(),
-    ) -> None:
+    def __init__(self, dialer: PublicDialer, *, log: BoundLogger = _log, limits: EgressLimits = EgressLimits()) -> None:
         self._dialer = dialer
         self._log = log
         self._limits = limits
@@ -94,7 +88,7 @@ class EgressProxy:
         self._open[agent_id] += 1
         try:
             await self._handle(connection, (reader, writer))
-            await streams.close_gracefully(writer, self._limits.close)
+            await proxy_protocol.close_gracefully(writer, self._limits.close)
         except EgressProblem as problem:
             connection.reason = problem.reason
             await self._refuse(connection, problem, (reader, writer))
@@ -111,31 +105,31 @@ class EgressProxy:
     async def _handle(self, connection: _ProxyConnection, client: Stream) -> None:
         if self._open[connection.agent_id] > self._limits.connections:
             raise TooManyConnections
-        request = request_head.parse_head(await request_head.read_head(client[0], self._limits.head))
+        request = proxy_protocol.parse_head(await proxy_protocol.read_head(client[0], self._limits.head))
         connection.target = request.target
         upstream = await self._dialer.dial(connection.agent_id, request.target)
         connection.admitted = True
         try:
             exchange = self._tunnel if request.tunnel else self._forward
             await exchange(connection, request, client, upstream)
-            await streams.close_gracefully(upstream[1], self._limits.close)
+            await proxy_protocol.close_gracefully(upstream[1], self._limits.close)
         finally:
             upstream[1].transport.abort()
 
     async def _tunnel(
-        self, connection: _ProxyConnection, _request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
+        self, connection: _ProxyConnection, _request: proxy_protocol.ProxyRequestHead, client: Stream, upstream: Stream
     ) -> None:
         client[1].write(_ESTABLISHED)
         connection.answered = True
-        await streams.run_both(
-            streams.copy_bytes_and_end(client[0], upstream[1], connection.traffic.add_sent),
-            streams.copy_bytes_and_end(upstream[0], client[1], connection.traffic.add_received),
+        await proxy_protocol.run_both(
+            proxy_protocol.copy_bytes_and_end(client[0], upstream[1], connection.traffic.add_sent),
+            proxy_protocol.copy_bytes_and_end(upstream[0], client[1], connection.traffic.add_received),
             connection.traffic,
             self._limits.idle,
         )
 
     async def _forward(
-        self, connection: _ProxyConnection, request: request_head.ProxyRequestHead, client: Stream, upstream: Stream
+        self, connection: _ProxyConnection, request: proxy_protocol.ProxyRequestHead, client: Stream, upstream: Stream
     ) -> None:
         def count_received(count: int) -> None:
             connection.answered = True
@@ -143,9 +137,9 @@ class EgressProxy:
 
         upstream[1].write(request.onward)
         try:
-            await streams.run_both(
+            await proxy_protocol.run_both(
                 _send(request, client[0], upstream[1], connection.traffic.add_sent),
-                streams.copy_bytes(upstream[0], client[1], count_received),
+                proxy_protocol.copy_bytes(upstream[0], client[1], count_received),
                 connection.traffic,
                 self._limits.idle,
                 until_down=True,
@@ -195,14 +189,14 @@ class EgressProxy:
 
 
 async def _send(
-    request: request_head.ProxyRequestHead,
+    request: proxy_protocol.ProxyRequestHead,
     client: asyncio.StreamReader,
     upstream: asyncio.StreamWriter,
-    count: streams.Count,
+    count: proxy_protocol.Count,
 ) -> None:
     """Send the request body, then wait for the client to leave: its EOF ends the exchange."""
     try:
-        await streams.pump_body(client, upstream, request.length, count)
+        await proxy_protocol.pump_body(client, upstream, request.length, count)
     except ConnectionError:
         return  # the upstream may have answered before it read the whole body: the other direction decides
     if not await client.read(1):

@@ -5,8 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from roost.agents.network.routes.errors import AmbiguousPath, InvalidRoutes
+from roost.core.problem import InvalidInput
 from roost.drivers.runtime.contract import WARDEN_PORTS
+
+
+class InvalidRoutes(InvalidInput):
+    message = "Invalid routes"
+
+
+class AmbiguousPath(InvalidInput):
+    """A program could read the path as one that belongs to another route."""
+
+    message = "Ambiguous path"
+
 
 ROUTE_LIMIT = 10
 PREFIX_LIMIT = 200

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -23,7 +22,8 @@ def list_routes(connection: Connection, agent_id: str | None) -> Mapping[str, Se
     query = agent_routes.select()
     if agent_id is not None:
         query = query.where(agent_routes.c.agent_id == agent_id)
-    return {row.agent_id: _parse(row.routes) for row in connection.execute(query)}
+    rows = connection.execute(query)
+    return {row.agent_id: tuple(PathRoute(**route) for route in row.routes) for row in rows}
 
 
 def replace_routes(connection: Connection, agent_id: str, routes: Sequence[PathRoute]) -> None:
@@ -31,7 +31,3 @@ def replace_routes(connection: Connection, agent_id: str, routes: Sequence[PathR
     if routes:
         values = {"agent_id": agent_id, "routes": [asdict(route) for route in routes]}
         connection.execute(agent_routes.insert().values(values))
-
-
-def _parse(rows: Any) -> Sequence[PathRoute]:
-    return tuple(PathRoute(**row) for row in cast("Sequence[Mapping[str, Any]]", rows))

@@ -4,15 +4,21 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
+from pydantic import Field
 
-from roost.agents.network.sign_in.errors import NotABrowser
-from roost.agents.network.sign_in.model import is_navigation
-from roost.agents.network.sign_in.schemas import SignInLinkRecord
-from roost.agents.network.sign_in.service import SignInService
+from roost.agents.network.sign_in.service import NotABrowser, SignInService, is_navigation
 from roost.identity.auth_request import auth_request_of
 from roost.identity.authenticator import AgentId, BearerCaller
 from roost.identity.credentials import sign_in_headers
+from roost.web.schemas import ApiSchema, Moment
 from roost.web.service_registry import provide_service
+
+
+class SignInLinkRecord(ApiSchema):
+    url: str = Field(examples=[f"http://jhe6vnjj2z84gp4k.agents.localhost:8642/v0/sign-in?code=rst_once_{'0f' * 32}"])
+    """Opens the agent's page once, signed in."""
+    expires_at: Moment
+
 
 Service = Annotated[SignInService, Depends(provide_service(SignInService))]
 router = APIRouter(tags=["agents"])

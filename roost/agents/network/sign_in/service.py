@@ -1,29 +1,66 @@
 """Create one-time sign-in links, and exchange each once for the gateway token."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from roost.agents.network.sign_in import store
-from roost.agents.network.sign_in.errors import InvalidSignInLink
-from roost.agents.network.sign_in.model import CODE_PREFIX, LIFETIME, LINK_LIMIT, SignInLink
 from roost.core import clock, ids
 from roost.core.db import Database
+from roost.core.problem import InvalidInput, Problem, ProblemKind
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Caller, token_digest
 from roost.identity.errors import Unauthorised
 from roost.identity.gateway_tokens import GatewayTokens, note_read
 from roost.identity.throttle import FailedLoginThrottle
 
+LIFETIME = timedelta(seconds=60)
+LINK_LIMIT = 10
+"""Unused links of an agent; a further one invalidates the oldest."""
+CODE_PREFIX = "rst_once"
 
+
+@dataclass(frozen=True)
+class SignInLink:
+    """A link to an agent's address; only the digest of its code is stored."""
+
+    origin: str
+    code: Sensitive[str]
+    expires_at: datetime
+
+
+def is_navigation(headers: Mapping[str, str], *, secure: bool) -> bool:
+    """Return whether a person follows a link; previews of chat programs and prefetches do not count.
+
+    `headers` has lower-case names. Browsers send Fetch Metadata (W3C) over HTTPS and to loopback, so over HTTPS a
+    request without it is a program's.
+    """
+    mode = headers.get("sec-fetch-mode", "" if secure else "navigate")
+    purpose = headers.get("sec-purpose", "") + headers.get("purpose", "")
+    return mode == "navigate" and "prefetch" not in purpose and "text/html" in headers.get("accept", "")
+
+
+class InvalidSignInLink(Problem):
+    """The code is unknown, used, expired, of another agent, or older than the gateway token."""
+
+    kind = ProblemKind.UNAUTHORISED
+    message = "This sign-in link was used or has expired; run `roost open` again"
+
+
+class NotABrowser(InvalidInput):
+    """The request does not use the link up."""
+
+    message = "Open this sign-in link in a browser"
+
+
+@dataclass(frozen=True)
 class SignInService:
-    def __init__(
-        self, db: Database, tokens: GatewayTokens, origin: Callable[[str], str], throttle: FailedLoginThrottle
-    ) -> None:
-        self._db = db
-        self._tokens = tokens
-        self._origin = origin
-        self._throttle = throttle
+    _db: Database
+    _tokens: GatewayTokens
+    _origin: Callable[[str], str]
+    _throttle: FailedLoginThrottle
 
     async def create_link(self, caller: Caller, agent_id: str) -> SignInLink:
         """Create a link for the current gateway token; its rotation invalidates the link.

@@ -6,19 +6,18 @@ The gateway gets the stored channels at its next start; this module contacts nei
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Connection
 
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.channels import store
-from roost.agents.setup.channels.errors import BotTokenInUse
-from roost.agents.setup.channels.model import Channel
+from roost.agents.setup.channels.model import BotTokenInUse, Channel
 from roost.core import clock
-from roost.core.db import Database, DataChange, record_change
+from roost.core.db import Database, DataChange, read_record, record_change
 from roost.core.seal import Sealer, UnsealFailed
 from roost.core.sensitive import Sensitive
-from roost.drivers.engine.abilities.channels import ChannelSetup, DmPolicy
+from roost.drivers.engine.abilities.channels import ChannelSetup
 
 
 class ChannelRepository:
@@ -89,14 +88,13 @@ class ChannelRepository:
             tokens = json.loads(self._sealer.open(row.sealed, _associated_data(row.agent_id, row.channel)).reveal())
         except ValueError:
             raise UnsealFailed from None
-        return Channel(
+        return read_record(
+            Channel,
+            row,
             name=row.channel,
             bot_token=Sensitive(tokens["bot"]),
             app_token=Sensitive(tokens["app"]) if tokens["app"] else None,
-            dm_policy=cast("DmPolicy", row.dm_policy),
             allow_from=tuple(row.allow_from),
-            enabled=row.enabled,
-            bot_name=row.bot_name,
             unchecked=tokens.get("unchecked"),
             unchecked_at=datetime.fromisoformat(tokens["unchecked_at"]) if "unchecked_at" in tokens else None,
         )

@@ -9,26 +9,24 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
-from roost.agents.setup.channels.errors import (
-    ChannelApprovalFailed,
-    ChannelConfigurationFailed,
-    ChannelRemovalFailed,
-    PairingUnsupported,
-    TooManyChannelWatches,
-    UnsupportedChannel,
-)
 from roost.agents.setup.channels.model import (
     LABELS,
     Channel,
+    ChannelApprovalFailed,
     ChannelChange,
+    ChannelConfigurationFailed,
     ChannelOverview,
+    ChannelRemovalFailed,
     ChannelRequest,
-    ChannelRestarts,
     ChannelStatus,
+    PairingUnsupported,
+    TooManyChannelWatches,
+    UnsupportedChannel,
     redact_state,
 )
 from roost.agents.setup.channels.repository import ChannelRepository
@@ -49,7 +47,6 @@ from roost.drivers.engine.abilities.channels import (
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.identity import tenants
-from roost.identity.caller import Plan
 from roost.warden_client.errors import ContainerNotRunning, DialRefused, WardenFailed
 
 _STATUS_SECONDS = 5.0
@@ -62,33 +59,25 @@ _AT_NEXT_START = "; it takes effect when the agent starts"
 _log = log.get_logger("channels")
 
 
+@dataclass
 class ChannelService:
-    def __init__(
-        self,
-        db: Database,
-        channels: ChannelRepository,
-        validator: ChannelValidator,
-        runtimes: AgentRuntimes,
-        restarts: ChannelRestarts,
-    ) -> None:
-        self._db = db
-        self._channels = channels
-        self._validator = validator
-        self._agents = runtimes.agents
-        self._runtimes = runtimes
-        self._restarts = restarts
-        self._watches = Counter[str]()
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+    """Lists and changes channels; `_restart` returns once the gateway responds, and raises a Problem if it does not."""
+
+    _db: Database
+    _channels: ChannelRepository
+    _validator: ChannelValidator
+    _runtimes: AgentRuntimes
+    _restart: Callable[[str], Awaitable[object]]
+    _watches: Counter[str] = field(default_factory=Counter[str], init=False)
+    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
 
     async def get_overview(self, agent_id: str) -> ChannelOverview:
         """Return the agent's channels and their status. Raises AgentNotFound."""
-        agent = await self._agents.get(agent_id)
+        agent = await self._runtimes.agents.get(agent_id)
         channels = await self._channels.get_channels(agent_id)
         states = await self._get_states(agent)
-        statuses = {
-            name: ChannelStatus(channel, redact_state(states.get(name), channel)) for name, channel in channels.items()
-        }
-        return ChannelOverview(statuses, agent.engine_version)
+        shown = {name: ChannelStatus(one, redact_state(states.get(name), one)) for name, one in channels.items()}
+        return ChannelOverview(shown, agent.engine_version)
 
     async def configure(self, agent_id: str, name: str, request: ChannelRequest) -> ChannelChange:
         """Configure a channel.
@@ -96,12 +85,12 @@ class ChannelService:
         Raises the errors of `ChannelValidator.validate`, BotTokenInUse, ChannelConfigurationFailed, AgentNotFound.
         """
         async with self._lock(agent_id):
-            agent = await self._agents.get_here(agent_id)
+            agent = await self._runtimes.agents.get_here(agent_id)
             engine = self._runtimes.get_engine(agent.engine)
             present = (await self._channels.get_channels(agent_id)).get(name)
             supported = supported_channels(engine, agent.engine_version)
-            plan = await self._get_plan(agent)
-            validated = await self._validator.validate(name, request, present, plan, supported, agent_id)
+            tenant = await self._db.read(lambda connection: tenants.get_tenant(connection, agent.tenant_id))
+            validated = await self._validator.validate(name, request, present, tenant.plan, supported, agent_id)
             await self._channels.save(agent_id, validated.channel)
             try:
                 is_running = await self._apply(agent_id)
@@ -117,7 +106,7 @@ class ChannelService:
         if name not in CHANNELS:
             raise UnsupportedChannel
         async with self._lock(agent_id):
-            await self._agents.get_here(agent_id)
+            await self._runtimes.agents.get_here(agent_id)
             present = (await self._channels.get_channels(agent_id)).get(name)
             if present is None:
                 return ChannelChange(f"{LABELS[name]} is not configured")
@@ -134,7 +123,7 @@ class ChannelService:
 
         Raises AgentNotFound, UnsupportedChannel, PairingUnsupported, PairingRequestNotFound, ChannelApprovalFailed.
         """
-        await self._agents.get_here(agent_id)
+        await self._runtimes.agents.get_here(agent_id)
         if name not in await self._channels.get_channels(agent_id):
             raise UnsupportedChannel
         engine, context = await self._runtimes.get_context(agent_id)
@@ -153,7 +142,7 @@ class ChannelService:
         Engines push no messages, so the gateway is polled as long as a client watches.
         Raises AgentNotFound, AgentOnOtherHost, TooManyChannelWatches.
         """
-        await self._agents.get_here(agent_id)
+        await self._runtimes.agents.get_here(agent_id)
         if self._watches[agent_id] >= _MAX_WATCHES:
             raise TooManyChannelWatches
         self._watches[agent_id] += 1
@@ -187,18 +176,17 @@ class ChannelService:
         if isinstance(engine.channels, HotChannelAbility):
             await engine.channels.apply(context, await self._channels.get_setups(agent_id))
         else:
-            await self._restarts(agent_id)
+            await self._restart(agent_id)
 
     async def _wait_until_started(self, agent_id: str) -> Agent:
         """Wait for a start in progress, which may have read the channels before the change."""
-        agent = await self._agents.get(agent_id)
-        deadline = (
-            clock.monotonic_seconds() + self._runtimes.get_engine(agent.engine).start_deadline + _START_GRACE_SECONDS
-        )
+        agent = await self._runtimes.agents.get(agent_id)
+        seconds = self._runtimes.get_engine(agent.engine).start_deadline + _START_GRACE_SECONDS
+        deadline = clock.monotonic_seconds() + seconds
         backoff = Backoff(_POLL_SECONDS)
         while agent.state is AgentState.STARTING and clock.monotonic_seconds() < deadline:
             await backoff.pause()
-            agent = await self._agents.get(agent_id)
+            agent = await self._runtimes.agents.get(agent_id)
         return agent
 
     async def _roll_back(self, agent_id: str, name: str, previous: Channel | None, reason: Problem) -> None:
@@ -224,11 +212,7 @@ class ChannelService:
         except (Problem, TimeoutError):
             return {}
 
-    async def _get_plan(self, agent: Agent) -> Plan:
-        return (await self._db.read(lambda connection: tenants.get_tenant(connection, agent.tenant_id))).plan
-
     def _lock(self, agent_id: str) -> asyncio.Lock:
-        """Return the lock that serializes changes of an agent's channels."""
         return self._locks.setdefault(agent_id, asyncio.Lock())
 
 

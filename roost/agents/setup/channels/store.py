@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.setup.channels.model import Channel
-from roost.core.db import JsonText, UtcTime, metadata
+from roost.core.db import JsonText, UtcTime, metadata, record_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "agent_channels/{agent_id}/{channel}"
@@ -38,23 +38,16 @@ def list_channel_rows(connection: Connection, agent_id: str) -> Mapping[str, Any
 
 def upsert_channel(connection: Connection, agent_id: str, channel: Channel, envelope: bytes, now: datetime) -> bool:
     """Insert or replace a channel; return False if another agent uses one of its tokens."""
-    marks = [mark for mark in channel.token_hashes if mark is not None]
+    bot_mark, app_mark = channel.token_hashes
+    marks = [mark for mark in (bot_mark, app_mark) if mark is not None]
     taken = agent_channels.c.bot_mark.in_(marks) | agent_channels.c.app_mark.in_(marks)
     others = sa.select(agent_channels.c.agent_id).where(taken, agent_channels.c.agent_id != agent_id)
     if connection.execute(others).first() is not None:
         return False
-    row = {
-        "sealed": envelope,
-        "bot_mark": channel.token_hashes[0],
-        "app_mark": channel.token_hashes[1],
-        "enabled": channel.enabled,
-        "dm_policy": channel.dm_policy,
-        "allow_from": list(channel.allow_from),
-        "bot_name": channel.bot_name,
-        "updated_at": now,
-    }
-    changed = connection.execute(agent_channels.update().where(*_is(agent_id, channel.name)).values(row))
-    if not changed.rowcount:
+    changed = {"sealed": envelope, "bot_mark": bot_mark, "app_mark": app_mark, "updated_at": now}
+    row = record_values(agent_channels, channel, allow_from=list(channel.allow_from), **changed)
+    updated = connection.execute(agent_channels.update().where(*_is(agent_id, channel.name)).values(row))
+    if not updated.rowcount:
         new = {"agent_id": agent_id, "channel": channel.name, "created_at": now}
         connection.execute(agent_channels.insert().values(row | new))
     return True

@@ -9,8 +9,15 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from roost.agents.setup.channels.errors import ChannelPlanTooSmall, ChannelTokenUntried, UnsupportedChannel
-from roost.agents.setup.channels.model import Channel, ChannelRequest, check_channel, merge_request
+from roost.agents.setup.channels.model import (
+    Channel,
+    ChannelPlanTooSmall,
+    ChannelRequest,
+    ChannelTokenUntried,
+    UnsupportedChannel,
+    check_channel,
+    merge_request,
+)
 from roost.core import clock, log
 from roost.core.problem import ServerStopping
 from roost.core.sanitize import sanitize_line

@@ -18,7 +18,8 @@ router = APIRouter(prefix="/v0", tags=["secrets"])
 @router.get("/secrets", response_model_exclude_unset=True)
 async def list_secrets(caller: TenantCaller, secrets: Service) -> schemas.SecretList:
     """List the tenant's secrets and variables by name, with the values of variables."""
-    return schemas.secret_list(*await secrets.list(caller.tenant_id))
+    found, limit = await secrets.list(caller.tenant_id)
+    return schemas.SecretList(secrets=[schemas.secret_list_item(one) for one in found], secret_limit=limit)
 
 
 @router.post("/secrets", status_code=201)
@@ -47,7 +48,8 @@ async def delete_secret(caller: ServiceCaller, secret_id: SecretId, secrets: Ser
 @router.get("/agents/{agentId}/secrets")
 async def list_attached(_: AgentCaller, agent_id: AgentId, secrets: Service) -> schemas.AgentSecretList:
     """List the secrets of an agent, and whether it uses their current values."""
-    return schemas.agent_secret_list(await secrets.list_attached(agent_id))
+    records = [schemas.AgentSecretRecord.from_attached(one) for one in await secrets.list_attached(agent_id)]
+    return schemas.AgentSecretList(secrets=records)
 
 
 @router.post("/agents/{agentId}/secrets", response_model_exclude_none=True)

@@ -5,12 +5,102 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
-from roost.agents.setup.secrets.errors import ConflictingSecrets, InvalidSecret
 from roost.agents.setup.secrets.providers import HOST_ONLY_NAMES, PROVIDER_OF, PROVIDERS
-from roost.agents.setup.secrets.refused_names import is_reserved_name
+from roost.core.problem import AccessDenied, InvalidInput, NotFound, Problem, ResourceConflict, ServiceUnavailable
 from roost.core.sensitive import Sensitive
 from roost.identity.caller import Plan
+
+
+class InvalidSecret(InvalidInput):
+    """The name or the value is invalid; the message gives the reason and never the value."""
+
+    message = "Invalid secret"
+
+
+class SecretLimitReached(AccessDenied):
+    message = "Secret limit reached"
+
+
+class DuplicateSecretName(ResourceConflict):
+    message = "Duplicate secret name"
+    field = "name"
+
+
+class ConflictingSecrets(ResourceConflict):
+    """Two credentials of one provider on one agent."""
+
+    message = "Conflicting secrets"
+
+
+class SecretAttached(ResourceConflict):
+    message = "Secret is attached to an agent"
+
+
+class SecretShared(ResourceConflict):
+    """Other agents use the secret, and the request does not say that they may get another value."""
+
+    message = "Other agents use this secret"
+
+
+class SecretNotFound(NotFound):
+    """Unknown id, secret of another tenant, or not attached; the response does not say which."""
+
+    message = "Secret not found"
+
+
+class SecretsNotConfigured(ServiceUnavailable):
+    """The key-encryption key is missing or belongs to another deployment."""
+
+    message = "Secrets not configured"
+
+
+class UnreadableSecret(Problem):
+    """The stored value is damaged, was moved between rows, or is sealed with an unknown key."""
+
+    message = "A secret could not be opened"
+
+
+ALLOWED: Final = frozenset({"NODE_AUTH_TOKEN"})
+"""Exceptions to the prefixes below: a registry's token, not an option."""
+
+ANY_CASE_SUFFIX: Final = "_PROXY"  # curl reads the small letters, Python any
+ANY_CASE_PREFIX: Final = "NPM_CONFIG_"
+
+_LOADER_PREFIXES = ("LD_", "DYLD_", "GLIBC_", "MALLOC_")  # of the dynamic linker and the C library
+_INTERPRETER_PREFIXES = ("BASH_", "NODE_", "PYTHON", "PERL5", "PERL_", "RUBY", "BUNDLE_", "LUA_")
+_PROGRAM_PREFIXES = ("SSL_CERT_", "GIT_CONFIG", "GIT_SSL_", "GIT_TRACE", "GIT_PROXY_", "XDG_")
+_PLATFORM_PREFIXES = ("ROOST_", "OPENCLAW_", "CLAWDBOT_", "MOLTBOT_", "HERMES_", "API_SERVER_", "TERMINAL_")
+PREFIXES: Final = _LOADER_PREFIXES + _INTERPRETER_PREFIXES + _PROGRAM_PREFIXES + _PLATFORM_PREFIXES
+
+NAMES: Final = frozenset(
+    """
+    PATH HOME USER LOGNAME SHELL HOSTNAME PWD OLDPWD TMPDIR AGENT_ID
+    ENV IFS SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND CDPATH GLOBIGNORE ZDOTDIR
+    EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN LESSCLOSE SUDO_ASKPASS SSH_ASKPASS
+    GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER
+    GIT_EXTERNAL_DIFF GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+    PERLLIB GEM_HOME GEM_PATH PHPRC PHP_INI_SCAN_DIR CLASSPATH RUSTC_WRAPPER MAKEFLAGS
+    JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS MAVEN_OPTS GRADLE_OPTS
+    GCONV_PATH LOCPATH NLSPATH HOSTALIASES LOCALDOMAIN RES_OPTIONS TZDIR
+    OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES SSLKEYLOGFILE
+    CURL_CA_BUNDLE REQUESTS_CA_BUNDLE CURL_HOME WGETRC INPUTRC VIRTUAL_ENV
+    """.split()
+)
+
+
+def is_reserved_name(name: str) -> bool:
+    """Return whether a variable changes how programs load, search paths, or the platform.
+
+    An agent's environment applies to every program in its container, the engine's own included.
+    """
+    if name in ALLOWED:
+        return False
+    upper = name.upper()
+    is_any_case = upper.startswith(ANY_CASE_PREFIX) or upper.endswith(ANY_CASE_SUFFIX)
+    return is_any_case or name in NAMES or name.startswith(PREFIXES)
+
 
 NAME_LIMIT = 128
 VALUE_LIMIT = 64 * 1024

@@ -6,12 +6,10 @@ from sqlalchemy import Connection
 
 from roost.agents.registry.repository import AgentRepository, find_agent
 from roost.agents.setup.secrets import model, store
-from roost.agents.setup.secrets.errors import InvalidSecret, SecretShared
-from roost.agents.setup.secrets.model import ProviderKey, Secret, SecretKind
+from roost.agents.setup.secrets.model import InvalidSecret, ProviderKey, Secret, SecretKind, SecretShared
 from roost.agents.setup.secrets.providers import PROVIDERS
-from roost.agents.setup.secrets.secret_sealer import SecretSealer
+from roost.agents.setup.secrets.sealed_secrets import SealedSecrets
 from roost.agents.setup.secrets.service import SecretService
-from roost.agents.setup.secrets.writer import SecretWriter
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -21,13 +19,13 @@ from roost.identity import tenants
 class ProviderKeys:
     def __init__(self, db: Database, sealer: Sealer) -> None:
         self._db = db
-        self._sealer = SecretSealer(sealer)
+        self._sealed = SealedSecrets(sealer)
 
     async def list(self, agent_id: str) -> Sequence[ProviderKey]:
         """List the agent's credentials of model providers. Raises UnreadableSecret."""
         rows = await self._db.read(lambda connection: store.list_agent_secrets(connection, agent_id))
         host_only = [row for row in rows if not model.reaches_agent(row.secret.name)]
-        return model.provider_keys({row.secret.name: self._sealer.open(row) for row in host_only})
+        return model.provider_keys({row.secret.name: self._sealed.open(row) for row in host_only})
 
 
 class ProviderKeyService:
@@ -35,8 +33,7 @@ class ProviderKeyService:
 
     def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository, secrets: SecretService) -> None:
         self._db = db
-        self._sealer = SecretSealer(sealer)
-        self._writer = SecretWriter(self._sealer)
+        self._sealed = SealedSecrets(sealer)
         self._agents = agents
         self._secrets = secrets
 
@@ -66,10 +63,10 @@ class ProviderKeyService:
             tenant = tenants.lock_tenant(connection, tenant_id)
             present = self._require_unshared(connection, tenant_id, agent_id, key.name, replace_for)
             if present is None:
-                secret = self._writer.insert(connection, tenant, key.name, checked, SecretKind.SECRET)
+                secret = self._sealed.insert(connection, tenant, key.name, checked, SecretKind.SECRET)
                 agents: Sequence[str] = ()
             else:
-                secret, agents = self._writer.replace(connection, present, checked)
+                secret, agents = self._sealed.replace(connection, present, checked)
             self._secrets.attach_in_transaction(connection, tenant_id, agent_id, [secret.id])
             return agents
 
@@ -83,7 +80,7 @@ class ProviderKeyService:
             raise InvalidSecret(f"{provider} is no known model provider")
         rows = {row.secret.name: row for row in store.list_agent_secrets(connection, agent_id)}
         attached = [name for name in known.names if name in rows]
-        base_url = next((self._sealer.open(rows[name]).reveal() for name in known.base_urls if name in rows), None)
+        base_url = next((self._sealed.open(rows[name]).reveal() for name in known.base_urls if name in rows), None)
         return ProviderKey(provider, attached[0] if attached else known.usual_name, Sensitive(""), base_url)
 
     def _require_unshared(

@@ -90,19 +90,11 @@ def secret_response(secret: Secret) -> SecretResponse:
     return SecretResponse(secret=_record(secret))
 
 
-def secret_list(found: Sequence[SecretWithAgents], limit: int) -> SecretList:
-    return SecretList(secrets=[_list_item(one) for one in found], secret_limit=limit)
-
-
-def agent_secret_list(found: Sequence[AttachedSecret]) -> AgentSecretList:
-    return AgentSecretList(secrets=[AgentSecretRecord.from_attached(one) for one in found])
-
-
 def _record(secret: Secret) -> SecretRecord:
     return SecretRecord(**vars(secret), user_id=secret.tenant_id, type=secret.kind)
 
 
-def _list_item(one: SecretWithAgents) -> SecretListItem:
+def secret_list_item(one: SecretWithAgents) -> SecretListItem:
     shown = SecretListItem(
         **vars(_record(one.secret)),
         agents=[SecretAgentRecord(agent_id=agent_id, name=name) for agent_id, name in one.agents.items()],

@@ -2,7 +2,7 @@
 
 The tenant's row is locked while its secrets or their attachments change, so that limits, names and conflicts are exact
 under any number of parallel calls. Owners can read the values of variables only; credentials of model providers go to
-the model gateway. `environment.py` delivers values to the agent itself.
+the model gateway. `SecretEnvironment` delivers values to the agent itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +13,22 @@ from sqlalchemy import Connection
 from roost.agents.registry.model import AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.secrets import model, store
-from roost.agents.setup.secrets.environment import SecretEnvironment
-from roost.agents.setup.secrets.errors import SecretAttached, SecretNotFound, UnreadableSecret
-from roost.agents.setup.secrets.model import AttachedSecret, Secret, SecretKind, SecretWithAgents
+from roost.agents.setup.secrets.model import (
+    AttachedSecret,
+    Secret,
+    SecretAttached,
+    SecretKind,
+    SecretNotFound,
+    SecretWithAgents,
+    UnreadableSecret,
+)
 from roost.agents.setup.secrets.providers import PROVIDER_OF
-from roost.agents.setup.secrets.secret_sealer import SecretSealer
-from roost.agents.setup.secrets.writer import SecretWriter, check_agent_secrets, record_secret
+from roost.agents.setup.secrets.sealed_secrets import (
+    SealedSecrets,
+    SecretEnvironment,
+    check_agent_secrets,
+    record_secret,
+)
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer
@@ -37,8 +47,7 @@ class SecretService:
     def __init__(self, db: Database, sealer: Sealer, agents: AgentRepository, trial: KeyTrial | None = None) -> None:
         """`trial` tries a key of a model provider before `update` replaces one that an agent uses."""
         self._db = db
-        self._sealer = SecretSealer(sealer)
-        self._writer = SecretWriter(self._sealer)
+        self._sealed = SealedSecrets(sealer)
         self.environment = SecretEnvironment(db, sealer)
         self._agents = agents
         self._listeners: list[Listener] = []
@@ -76,7 +85,7 @@ class SecretService:
 
         def add(connection: Connection) -> Secret:
             tenant = tenants.lock_tenant(connection, tenant_id)
-            return self._writer.insert(connection, tenant, name, checked, kind)
+            return self._sealed.insert(connection, tenant, name, checked, kind)
 
         return await self._db.write(add)
 
@@ -90,7 +99,7 @@ class SecretService:
 
         def change(connection: Connection) -> tuple[Secret, Sequence[str]]:
             tenants.lock_tenant(connection, tenant_id)
-            return self._writer.replace(connection, self._get(connection, tenant_id, secret_id), checked)
+            return self._sealed.replace(connection, self._get(connection, tenant_id, secret_id), checked)
 
         secret, agents = await self._db.write(change)
         for agent_id in agents:
@@ -178,7 +187,7 @@ class SecretService:
         if row.secret.kind is SecretKind.SECRET:
             return None
         try:
-            return self._sealer.open(row)
+            return self._sealed.open(row)
         except UnreadableSecret:  # logged; the list stays readable, so that the owner can find and replace the value
             return None
 

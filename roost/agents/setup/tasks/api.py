@@ -5,8 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.setup.tasks import schemas
-from roost.agents.setup.tasks.errors import InvalidTaskParameters
-from roost.agents.setup.tasks.model import RUNS_DEFAULT, RUNS_LIMIT
+from roost.agents.setup.tasks.model import RUNS_DEFAULT, RUNS_LIMIT, InvalidTaskParameters
 from roost.agents.setup.tasks.service import TaskService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with
@@ -25,7 +24,8 @@ async def list_tasks(
     with_disabled: Annotated[bool, Query(alias="includeDisabled")] = True,
 ) -> schemas.TaskList:
     """List the agent's tasks, oldest first."""
-    return schemas.task_list(await tasks.list(agent_id, with_disabled=with_disabled))
+    found = [schemas.task_record(task) for task in await tasks.list(agent_id, with_disabled=with_disabled)]
+    return schemas.TaskList(tasks=found, jobs=found)
 
 
 @router.post("", status_code=201)
@@ -84,4 +84,5 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=RUNS_LIMIT)] = RUNS_DEFAULT,
 ) -> schemas.TaskRunList:
     """List a task's runs, newest first."""
-    return schemas.task_run_list(await tasks.list_runs(agent_id, job_id, limit))
+    runs = [schemas.TaskRunRecord(**vars(run)) for run in await tasks.list_runs(agent_id, job_id, limit)]
+    return schemas.TaskRunList(runs=runs, entries=runs)

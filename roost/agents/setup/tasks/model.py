@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 from pydantic.alias_generators import to_camel
 
 from roost.agents.setup.tasks import schedules
-from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskNotFound
 from roost.core.partial_update import given_fields
+from roost.core.problem import InvalidInput, NotFound, Problem, ResourceConflict
 from roost.core.sanitize import is_storable
 from roost.drivers.engine.abilities.tasks import (
     AGENT_TURN,
@@ -24,6 +24,39 @@ from roost.drivers.engine.abilities.tasks import (
     TaskSpec,
     WakeMode,
 )
+
+
+class InvalidTaskParameters(InvalidInput):
+    """A name, schedule or payload is missing, malformed or not supported by the agent's engine."""
+
+    message = "Invalid parameters"
+
+
+class TaskLimitReached(InvalidInput):
+    message = "An agent can have at most 20 tasks"
+
+
+class TaskNotFound(NotFound):
+    message = "Task not found"
+
+
+class TaskAlreadyRunning(ResourceConflict):
+    """A task has at most one run at a time."""
+
+    message = "Task is running"
+
+
+class TasksUnsupported(InvalidInput):
+    message = "This agent's engine has no scheduled tasks"
+
+
+class TaskCreateFailed(Problem):
+    message = "Failed to create cron job"
+
+
+class TaskListFailed(Problem):
+    message = "Failed to list cron jobs"
+
 
 TASK_LIMIT = 20
 RUNS_DEFAULT, RUNS_LIMIT = 20, 200

@@ -15,7 +15,6 @@ from roost.drivers.engine.abilities.tasks import (
     Schedule,
     Task,
     TaskPayload,
-    TaskRun,
 )
 from roost.web.schemas import ApiSchema, Moment
 
@@ -194,18 +193,8 @@ def _snake_case(value: Any) -> Any:
     return {_CAMEL_BOUNDARY.sub(lambda letter: f"_{letter[0].lower()}", name): item for name, item in fields.items()}
 
 
-def task_list(tasks: Sequence[Task]) -> TaskList:
-    records = [task_record(task) for task in tasks]
-    return TaskList(tasks=records, jobs=records)
-
-
 def task_change_response(task: Task) -> TaskChangeResponse:
     return TaskChangeResponse(job_id=task.id, task=task_record(task))
-
-
-def task_run_list(runs: Sequence[TaskRun]) -> TaskRunList:
-    records = [TaskRunRecord(**vars(run)) for run in runs]
-    return TaskRunList(runs=records, entries=records)
 
 
 def task_record(task: Task) -> TaskRecord:

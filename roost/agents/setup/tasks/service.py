@@ -6,13 +6,12 @@ Changes of one agent's tasks are serialized, so that the limit is exact and each
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.setup.tasks import model
-from roost.agents.setup.tasks.errors import (
+from roost.agents.setup.tasks.model import (
     InvalidTaskParameters,
     TaskAlreadyRunning,
     TaskCreateFailed,
@@ -35,21 +34,8 @@ _TIMEOUT_SECONDS = 30.0
 _FAILURES = (EngineFailed, ContainerNotRunning, DialRefused, ExecRefused, WardenBusy, WardenFailed, TimeoutError)
 
 
-@dataclass(frozen=True)
-class _TaskEngine:
-    """The task ability of one agent's engine, bound to the agent."""
-
-    tasks: ability.TaskAbility
-    context: AgentContext
-
-    async def list(self) -> Sequence[Task]:
-        return await self.tasks.list(self.context)
-
-    async def get(self, task_id: str) -> Task:
-        return await self.tasks.get(self.context, task_id)
-
-    async def update(self, task_id: str, change: TaskChange) -> Task:
-        return await self.tasks.update(self.context, task_id, change)
+_TaskEngine = tuple[ability.TaskAbility, AgentContext]
+"""The task ability of an agent's engine, and the agent for its methods."""
 
 
 class TaskService:
@@ -60,61 +46,62 @@ class TaskService:
 
     async def list(self, agent_id: str, *, with_disabled: bool = True) -> Sequence[Task]:
         """List tasks, oldest first. Raises AgentNotFound, TaskListFailed."""
-        async with self._engine(agent_id, TaskListFailed) as engine:
-            return [task for task in await engine.list() if task.enabled or with_disabled]
+        async with self._engine(agent_id, TaskListFailed) as (engine, agent):
+            return [task for task in await engine.list(agent) if task.enabled or with_disabled]
 
     async def create(self, agent_id: str, fields: model.Fields) -> Task:
         """Create a task. Raises InvalidTaskParameters, TaskLimitReached, AgentNotFound, TaskCreateFailed."""
         spec = model.parse_new_task(fields)
-        async with self._exclusive_engine(agent_id, TaskCreateFailed) as engine:
-            if len(await engine.list()) >= model.TASK_LIMIT:
+        async with self._exclusive_engine(agent_id, TaskCreateFailed) as (engine, agent):
+            if len(await engine.list(agent)) >= model.TASK_LIMIT:
                 raise TaskLimitReached
-            task = await engine.tasks.create(engine.context, spec)
+            task = await engine.create(agent, spec)
             await self._record(agent_id, task.id, "changed", action="created", name=task.name)
             return task
 
     async def get(self, agent_id: str, task_id: str) -> Task:
         """Return one task. Raises TaskNotFound, AgentNotFound, EngineFailed."""
-        async with self._engine(agent_id, EngineFailed) as engine:
-            return await engine.get(model.validate_task_id(task_id))
+        async with self._engine(agent_id, EngineFailed) as (engine, agent):
+            return await engine.get(agent, model.validate_task_id(task_id))
 
     async def update(self, agent_id: str, task_id: str, fields: model.Fields) -> Task:
         """Change the given fields. Raises InvalidTaskParameters, TaskNotFound, AgentNotFound, EngineFailed."""
         change = model.parse_task_change(fields)
-        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
-            return await self._update(agent_id, engine, model.validate_task_id(task_id), change)
+        async with self._exclusive_engine(agent_id, EngineFailed) as (engine, agent):
+            return await self._update(agent_id, (engine, agent), model.validate_task_id(task_id), change)
 
     async def toggle(self, agent_id: str, task_id: str, enabled: object = None) -> Task:
         """Enable or disable a task; None toggles it. Raises the errors of `update`."""
         target = model.parse_boolean(enabled)
-        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
-            now = await engine.get(model.validate_task_id(task_id))
+        async with self._exclusive_engine(agent_id, EngineFailed) as (engine, agent):
+            now = await engine.get(agent, model.validate_task_id(task_id))
             if target is now.enabled:
                 return now
-            return await self._update(agent_id, engine, task_id, TaskChange(enabled=not now.enabled))
+            return await self._update(agent_id, (engine, agent), task_id, TaskChange(enabled=not now.enabled))
 
     async def delete(self, agent_id: str, task_id: str) -> None:
         """Delete a task. Raises TaskNotFound, AgentNotFound, EngineFailed."""
-        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
-            await engine.tasks.delete(engine.context, model.validate_task_id(task_id))
+        async with self._exclusive_engine(agent_id, EngineFailed) as (engine, agent):
+            await engine.delete(agent, model.validate_task_id(task_id))
             await self._record(agent_id, task_id, "changed", action="deleted")
 
     async def run(self, agent_id: str, task_id: str) -> None:
         """Start a run now. Raises TaskAlreadyRunning, TaskNotFound, AgentNotFound, EngineFailed."""
-        async with self._exclusive_engine(agent_id, EngineFailed) as engine:
-            if (await engine.get(model.validate_task_id(task_id))).running:
+        async with self._exclusive_engine(agent_id, EngineFailed) as (engine, agent):
+            if (await engine.get(agent, model.validate_task_id(task_id))).running:
                 raise TaskAlreadyRunning
-            await engine.tasks.run(engine.context, task_id)
+            await engine.run(agent, task_id)
             self._runtimes.record_use(agent_id)
             await self._record(agent_id, task_id, "run", state="started")
 
     async def list_runs(self, agent_id: str, task_id: str, limit: int) -> Sequence[TaskRun]:
         """List runs, newest first. Raises TaskNotFound, AgentNotFound, EngineFailed."""
-        async with self._engine(agent_id, EngineFailed) as engine:
-            return await engine.tasks.runs(engine.context, model.validate_task_id(task_id), limit)
+        async with self._engine(agent_id, EngineFailed) as (engine, agent):
+            return await engine.runs(agent, model.validate_task_id(task_id), limit)
 
     async def _update(self, agent_id: str, engine: _TaskEngine, task_id: str, change: TaskChange) -> Task:
-        task = await engine.update(task_id, change)
+        tasks, agent = engine
+        task = await tasks.update(agent, task_id, change)
         await self._record(agent_id, task.id, "changed", action="updated", name=task.name, enabled=task.enabled)
         return task
 
@@ -144,7 +131,7 @@ class TaskService:
             raise TasksUnsupported
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                yield _TaskEngine(engine.tasks, context)
+                yield engine.tasks, context
         except ability.EngineTaskNotFound:
             raise TaskNotFound from None
         except ability.EngineTaskRefused as refused:

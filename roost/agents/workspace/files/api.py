@@ -1,22 +1,84 @@
 """Files of a workspace: the contract's two operations (Files and snapshots), and others beyond it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Annotated, Literal, Self
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 
-from roost.agents.workspace.files import schemas
-from roost.agents.workspace.files.errors import FileChanged
-from roost.agents.workspace.files.model import FileRange, format_etag, parse_range
+from roost.agents.workspace.files.model import PAGE_LIMIT, FileChanged, FileRange, format_etag, parse_range, spell_path
 from roost.agents.workspace.files.service import AgentFileService
 from roost.core.entity_tags import parse_if_match
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.warden_client.files import FileStat
+from roost.warden_client.files import FileStat, FolderEntry
 from roost.warden_client.tree import ChangedPaths
 from roost.web.responses import describe_events, event_response, format_event
-from roost.web.schemas import BINARY, BINARY_CONTENT, IfMatch, describe_body
+from roost.web.schemas import BINARY, BINARY_CONTENT, ApiSchema, IfMatch, Moment, describe_body
 from roost.web.service_registry import provide_service
+
+
+class UploadRequest(ApiSchema):
+    filename: Annotated[str, Field(json_schema_extra={"minLength": 1})]
+    content_base64: str
+
+
+class UploadResponse(ApiSchema):
+    path: str
+    filename: str
+    size: int
+
+
+class ListFilesQuery(ApiSchema):
+    path: str = "."
+    recursive: bool = False
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT)] = PAGE_LIMIT
+    cursor: str | None = None
+
+
+class MoveFileRequest(ApiSchema):
+    path: str
+    target: str
+
+
+class MakeFolderRequest(ApiSchema):
+    path: str
+
+
+class FileEntryRecord(ApiSchema):
+    path: str
+    kind: Literal["file", "folder", "link", "other"]
+    size: int
+    executable: bool
+    modified_at: Moment
+
+    @classmethod
+    def from_entry(cls, entry: FolderEntry) -> Self:
+        path = spell_path(entry.name)
+        executable = entry.kind == "file" and bool(entry.mode & 0o100)
+        return cls(path=path, kind=entry.kind, size=entry.size, executable=executable, modified_at=entry.modified_at)
+
+
+class FileListRecord(ApiSchema):
+    entries: Sequence[FileEntryRecord]
+    next_cursor: str | None
+
+
+class ChangedFilesRecord(ApiSchema):
+    """Paths of entries that changed; a folder stands for all below it. If not `complete`, anything may have changed."""
+
+    paths: Sequence[str]
+    complete: bool
+
+
+class SavedFileRecord(ApiSchema):
+    path: str
+    size: int
+
+
+class FileActionRecord(ApiSchema):
+    success: bool = True
+
 
 Service = Annotated[AgentFileService, Depends(provide_service(AgentFileService))]
 FilePath = Annotated[str, Query(alias="path")]
@@ -34,19 +96,22 @@ async def read_workspace_file(_: AgentCaller, agent_id: AgentId, path: FilePath,
 
 @router.post("/upload")
 async def upload_workspace_file(
-    _: AgentCaller, agent_id: AgentId, body: schemas.UploadRequest, files: Service
-) -> schemas.UploadResponse:
+    _: AgentCaller, agent_id: AgentId, body: UploadRequest, files: Service
+) -> UploadResponse:
     """Write a file to the `uploads/` folder of the files."""
-    return schemas.UploadResponse(**vars(await files.upload_file(agent_id, body.filename, body.content_base64)))
+    path, size = await files.upload_file(agent_id, body.filename, body.content_base64)
+    return UploadResponse(path=path, filename=body.filename, size=size)
 
 
 @router.get("/list")
 async def list_workspace_files(
-    _: AgentCaller, agent_id: AgentId, query: Annotated[schemas.ListFilesQuery, Query()], files: Service
-) -> schemas.FileListRecord:
+    _: AgentCaller, agent_id: AgentId, query: Annotated[ListFilesQuery, Query()], files: Service
+) -> FileListRecord:
     """List a folder of the workspace, in the order of the names; `recursive` lists all below it."""
-    page = await files.list_page(agent_id, query.path, query.cursor, recursive=query.recursive, limit=query.limit)
-    return schemas.FileListRecord.from_page(page)
+    found, next_cursor = await files.list_page(
+        agent_id, query.path, query.cursor, recursive=query.recursive, limit=query.limit
+    )
+    return FileListRecord(entries=[FileEntryRecord.from_entry(entry) for entry in found], next_cursor=next_cursor)
 
 
 async def _open_file(
@@ -94,41 +159,41 @@ async def save_workspace_file(
     *,
     executable: bool = False,
     if_match: IfMatch = None,
-) -> schemas.SavedFileRecord:
+) -> SavedFileRecord:
     """Write a file of any size, with its folders; it replaces a file of the same path once all is received.
 
     With `If-Match`, it replaces only a file that has one of these entity tags.
     """
     tags = parse_if_match(if_match)
     size = await files.save_file(agent_id, path, request.stream(), executable=executable, tags=tags)
-    return schemas.SavedFileRecord(path=path, size=size)
+    return SavedFileRecord(path=path, size=size)
 
 
 @router.delete("", responses={409: {}})
 async def delete_workspace_file(
     _: AgentCaller, agent_id: AgentId, path: FilePath, files: Service, *, recursive: bool = False
-) -> schemas.FileActionRecord:
+) -> FileActionRecord:
     """Delete a file, or a folder; one that is not empty only with `recursive`."""
     await files.delete(agent_id, path, recursive=recursive)
-    return schemas.FileActionRecord()
+    return FileActionRecord()
 
 
 @router.post("/move")
 async def move_workspace_file(
-    _: AgentCaller, agent_id: AgentId, body: schemas.MoveFileRequest, files: Service
-) -> schemas.FileActionRecord:
+    _: AgentCaller, agent_id: AgentId, body: MoveFileRequest, files: Service
+) -> FileActionRecord:
     """Rename a file or a folder; the target must not exist."""
     await files.move(agent_id, body.path, body.target)
-    return schemas.FileActionRecord()
+    return FileActionRecord()
 
 
 @router.post("/folder")
 async def make_workspace_folder(
-    _: AgentCaller, agent_id: AgentId, body: schemas.MakeFolderRequest, files: Service
-) -> schemas.FileActionRecord:
+    _: AgentCaller, agent_id: AgentId, body: MakeFolderRequest, files: Service
+) -> FileActionRecord:
     """Create a folder with its parents; an existing one is kept."""
     await files.make_folder(agent_id, body.path)
-    return schemas.FileActionRecord()
+    return FileActionRecord()
 
 
 def _etag_header(found: FileStat) -> dict[str, str]:
@@ -157,4 +222,5 @@ async def _send_exactly(content: AsyncIterator[bytes], size: int) -> AsyncGenera
 
 
 def _format_changes(changes: ChangedPaths) -> bytes:
-    return format_event(schemas.ChangedFilesRecord.from_changes(changes))
+    paths = sorted(map(spell_path, changes.paths))
+    return format_event(ChangedFilesRecord(paths=paths, complete=changes.is_complete))

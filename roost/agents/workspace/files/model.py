@@ -6,17 +6,93 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from roost.agents.workspace.files.errors import (
-    FileNotAsExpected,
-    InvalidFileContent,
-    InvalidFilename,
-    InvalidFilePath,
-    WorkspaceFileTooLarge,
-)
 from roost.core.entity_tags import ANY_TAG
+from roost.core.problem import (
+    InvalidInput,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    ResourceConflict,
+    ServiceUnavailable,
+)
 from roost.storage.content.unixfs.entry_name import decode_entry_name, encode_entry_name
 from roost.storage.content.unixfs.errors import InvalidEntryName
-from roost.warden_client.files import FileStat, FolderEntry, Stamp
+from roost.warden_client.files import FileStat, Stamp
+
+
+class InvalidFilePath(InvalidInput):
+    message = "Invalid path"
+
+
+class WorkspaceFileNotFound(NotFound):
+    message = "File not found"
+
+
+class WorkspaceFileUnreadable(InvalidInput):
+    """A folder, a pipe, a socket or a device."""
+
+    message = "Not a regular file"
+
+
+class InvalidFilename(InvalidInput):
+    message = "Invalid filename"
+    field = "filename"
+
+
+class InvalidFileContent(InvalidInput):
+    message = "Invalid contentBase64"
+    field = "contentBase64"
+
+
+class WorkspaceFileTooLarge(PayloadTooLarge):
+    message = "File too large"
+
+
+class FileExists(ResourceConflict):
+    message = "File exists"
+
+
+class FolderNotEmpty(ResourceConflict):
+    message = "Folder not empty"
+
+
+class NotAFolder(InvalidInput):
+    message = "Not a folder"
+
+
+class FolderTooLarge(InvalidInput):
+    """More than 100,000 entries in a folder, or more than 256 nested folders."""
+
+    message = "Folder too large to list"
+
+
+class FilesNotWatched(ServiceUnavailable):
+    """More folders than can be watched."""
+
+    message = "Too many folders to watch"
+
+
+class AgentDiskFull(ServiceUnavailable):
+    message = "Disk full"
+
+
+class FileNotAsExpected(PreconditionFailed):
+    """The file is missing, or another one than the caller knows."""
+
+    message = "The file has changed since it was read: read it again"
+
+
+class ConditionalWriteUnsupported(ResourceConflict):
+    """The container runs since before an update of the server."""
+
+    message = "The agent's container is older than the server: stop the server with its agents, and start it again"
+
+
+class FileChanged(ServiceUnavailable):
+    """The file became shorter while it was sent."""
+
+    message = "The file changed while it was sent"
+
 
 FILE_LIMIT = 10 * 1024**2
 UPLOADS = "uploads"
@@ -31,21 +107,6 @@ _FILENAME_RULE = (
     '< > : " | ? *, no space around it, no dot at its end, and no device of Windows'
 )
 _WINDOWS_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
-
-
-@dataclass(frozen=True)
-class UploadedFile:
-    path: str
-    filename: str
-    size: int
-
-
-@dataclass(frozen=True)
-class FilePage:
-    """Entries with paths from the workspace; `next_cursor` continues after the last one, None at the end."""
-
-    entries: Sequence[FolderEntry]
-    next_cursor: str | None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response
 
-from roost.agents.workspace.git.errors import UnknownGitService
-from roost.agents.workspace.git.request_body import read_body
+from roost.agents.workspace.git.request_limits import UnknownGitService, read_body
 from roost.agents.workspace.git.service import AgentGitService
 from roost.drivers.git.contract import GitService
 from roost.identity.authenticator import AgentId, GitCaller
@@ -51,11 +50,7 @@ async def advertise_references(
     protocol: Protocol = "",
 ) -> Response:
     """List the references that a client can fetch or push to."""
-
-    def produce(_: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        return git.advertise(agent_id, service, protocol)
-
-    return _stream(produce, _media_type(service, "advertisement"))
+    return _stream(lambda _: git.advertise(agent_id, service, protocol), _media_type(service, "advertisement"))
 
 
 ContentType = Annotated[str, Header(alias="Content-Type", include_in_schema=False)]
@@ -83,11 +78,8 @@ async def clone_or_pull(
     protocol: Protocol = "",
 ) -> Response:
     """Send the objects that a client asks for."""
-
-    def produce(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        return git.upload_pack(agent_id, protocol, decode(body))
-
-    return _stream(produce, _media_type(GitService.UPLOAD_PACK, "result"))
+    media_type = _media_type(GitService.UPLOAD_PACK, "result")
+    return _stream(lambda body: git.upload_pack(agent_id, protocol, decode(body)), media_type)
 
 
 @router.post(
@@ -104,11 +96,8 @@ async def receive_push(
     protocol: Protocol = "",
 ) -> Response:
     """Accept a push to `main`, apply it to the agent's files and run its build script."""
-
-    def produce(body: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        return git.receive_pack(agent_id, protocol, decode(body))
-
-    return _stream(produce, _media_type(GitService.RECEIVE_PACK, "result"))
+    media_type = _media_type(GitService.RECEIVE_PACK, "result")
+    return _stream(lambda body: git.receive_pack(agent_id, protocol, decode(body)), media_type)
 
 
 def _stream(produce: Produce, media_type: str) -> Response:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
-from roost.agents.registry.host_agents import HostAgents
+from roost.agents.registry.repository import HostAgents
 from roost.core import clock, log
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem

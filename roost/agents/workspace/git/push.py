@@ -1,14 +1,26 @@
-"""The rules of a push to an agent: what is accepted, and how it reaches the agent's files."""
+"""The rules of a push to an agent: what is accepted, how it reaches the agent's files, and the build after it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 
-from roost.agents.workspace.git.build import PushBuild
-from roost.agents.workspace.git.workspace import ExpectEntries, apply_commit
-from roost.agents.workspace.scripts.errors import InvalidManifest
-from roost.agents.workspace.scripts.manifest import MANIFEST_LIMIT, MANIFEST_PATH, ManifestScripts, parse_manifest
-from roost.core import log
+from roost.agents.workspace.logs.model import LogMessage
+from roost.agents.workspace.logs.service import LogService
+from roost.agents.workspace.scripts.model import (
+    BUILD,
+    BUILD_TIMEOUT_SECONDS,
+    MANIFEST_LIMIT,
+    MANIFEST_PATH,
+    InvalidManifest,
+    ManifestScripts,
+    ScriptState,
+    parse_manifest,
+)
+from roost.agents.workspace.scripts.service import ScriptService
+from roost.core import clock, log
 from roost.core.problem import Problem
 from roost.drivers.git.contract import (
     MAIN,
@@ -23,6 +35,7 @@ from roost.drivers.git.contract import (
     RefUpdate,
     is_git_path,
 )
+from roost.warden_client.changes import ExpectEntry, PutFile, PutLink, RemovePath, TreeChange
 from roost.warden_client.errors import (
     ContainerNotRunning,
     PathRefused,
@@ -34,6 +47,120 @@ from roost.warden_client.errors import (
 )
 from roost.warden_client.tree import WardenTree
 from roost.warden_client.tree_rules import TreeRefused, TreeRules
+from roost.work import OperationWorker
+
+ExpectEntries = Callable[[Iterable[str]], Awaitable[Sequence[ExpectEntry]]]
+"""Describes paths of a workspace as a commit has them."""
+
+
+async def apply_commit(
+    repositories: GitRepositories,
+    tree: WardenTree,
+    agent_id: str,
+    old: str | None,
+    new: str,
+    expect: ExpectEntries | None = None,
+) -> int:
+    """Change the workspace by what differs between two commits, and return the number of changes.
+
+    Repeat it without `expect` to complete a change that a crash interrupted. Raises as `WardenTree.apply`.
+    """
+    entries = [entry async for entry in repositories.list_changes(agent_id, old, new)]
+    expected = await expect([entry.path for entry in entries]) if expect else ()
+    async with aclosing(_tree_changes(repositories, agent_id, entries, expected)) as changes:
+        await tree.apply(changes)
+    return len(entries)
+
+
+async def _tree_changes(
+    repositories: GitRepositories, agent_id: str, entries: Sequence[GitEntry], expected: Sequence[ExpectEntry]
+) -> AsyncGenerator[TreeChange]:
+    for condition in expected:
+        yield condition
+    for entry in entries:
+        if entry.kind is EntryKind.DELETED:
+            yield RemovePath(entry.path)
+    written = [entry for entry in entries if entry.kind is not EntryKind.DELETED]
+    async with aclosing(repositories.read_blobs(agent_id, [entry.blob for entry in written])) as blobs:
+        position = iter(written)
+        async for blob in blobs:
+            entry = next(position)
+            if entry.kind is EntryKind.LINK:
+                target = b"".join([chunk async for chunk in blob.content])
+                yield PutLink(entry.path, target.decode(errors="surrogateescape"))
+            else:
+                mode = 0o755 if entry.kind is EntryKind.EXECUTABLE else 0o644
+                yield PutFile(entry.path, mode, blob.size, blob.content)
+
+
+_SOURCE = "script/build"
+_WAIT_SECONDS = BUILD_TIMEOUT_SECONDS + 30
+_LAST_LINES_SECONDS = 0.3  # lines arrive a little later than the end of the process that wrote them
+
+
+@dataclass(frozen=True)
+class PushBuild:
+    """Runs an agent's scripts after a push, and shows the output of the build to who pushed."""
+
+    _queue: OperationWorker
+    _scripts: ScriptService
+    _logs: LogService
+
+    async def run(self, agent_id: str, manifest: ManifestScripts, output: PushOutput) -> None:
+        """Run the scripts of a manifest, or stop those of an earlier one; return when the build has ended.
+
+        The scripts run to their end also if this is cancelled.
+        """
+        stored = (await self._scripts.list(agent_id)).values()
+        is_configured = any(script.state is not ScriptState.NOT_CONFIGURED for script in stored)
+        if not is_configured and manifest.build is None and manifest.start is None:
+            return
+        began = clock.utc_now()
+        enqueue = partial(self._scripts.enqueue, agent_id=agent_id, rebuild=True)
+        operation_id = await self._queue.db.write(enqueue)
+        if manifest.build is None:
+            return
+        await output.say("Running the build script ...")
+        await self._show_build(agent_id, operation_id, began, output)
+        build = (await self._scripts.list(agent_id))[BUILD]
+        succeeded = build.state is ScriptState.SUCCESS
+        await output.say("The build succeeded." if succeeded else f"The build failed: {build.reason or build.state}")
+
+    async def _show_build(self, agent_id: str, operation_id: str, began: datetime, output: PushOutput) -> None:
+        finished = asyncio.create_task(self._queue.wait(operation_id, _WAIT_SECONDS))
+        try:
+            with self._logs.follow(agent_id) as messages:
+                await _show_lines(messages, finished, began, output)
+        except Problem as problem:  # too many or too slow readers; the build goes on
+            await output.say(f"The output of the build cannot be shown: {problem.message}")
+            await finished
+        finally:
+            finished.cancel()
+
+
+async def _show_lines(
+    messages: AsyncIterator[LogMessage], finished: asyncio.Task[object], began: datetime, output: PushOutput
+) -> None:
+    """Show the lines of the build that are written until it is finished."""
+    following = asyncio.ensure_future(anext(messages))
+    try:
+        while True:
+            waiting = (following,) if finished.done() else (following, finished)
+            timeout = _LAST_LINES_SECONDS if finished.done() else None
+            done, _ = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if following in done:
+                message = following.result()
+                if message.source == _SOURCE and message.timestamp >= began:
+                    await output.say(message.message)
+                following = asyncio.ensure_future(anext(messages))
+            elif not done:
+                return
+    except StopAsyncIteration:  # the agent is deleted
+        return
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
 
 MAX_FILES = 100_000
 MAX_FILE_BYTES = 1024**3
@@ -57,6 +184,7 @@ _UNCHANGED: tuple[type[Problem], ...] = (
 _log = log.get_logger("git")
 
 
+@dataclass(eq=False)
 class AgentPush(PushHandler):
     """One push. `lock` is held while the workspace changes.
 
@@ -64,27 +192,17 @@ class AgentPush(PushHandler):
     `is_accepted`: the push may be recorded, and is applied or finished here.
     """
 
-    def __init__(
-        self,
-        agent_id: str,
-        repositories: GitRepositories,
-        tree: WardenTree,
-        host: str,
-        prepare: Callable[[], Awaitable[ExpectEntries]],
-        build: PushBuild,
-        lock: asyncio.Lock,
-    ) -> None:
-        self.agent_id = agent_id
-        self.is_accepted = False
-        self.is_applied = False
-        self._repositories = repositories
-        self._tree = tree
-        self._host = host
-        self._prepare = prepare
-        self._build = build
-        self._lock = lock
-        self._manifest = ManifestScripts()
-        self._expect: ExpectEntries | None = None
+    agent_id: str
+    _repositories: GitRepositories
+    _tree: WardenTree
+    _host: str
+    _prepare: Callable[[], Awaitable[ExpectEntries]]
+    _build: PushBuild
+    _lock: asyncio.Lock
+    is_accepted: bool = False
+    is_applied: bool = False
+    _manifest: ManifestScripts = field(default_factory=ManifestScripts)
+    _expect: ExpectEntries | None = None
 
     async def begin(self, updates: Sequence[RefUpdate]) -> None:
         if [update.ref for update in updates] != [MAIN]:

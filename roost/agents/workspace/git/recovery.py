@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager
 from sqlalchemy import Connection
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.workspace.git.push import AgentPush
-from roost.agents.workspace.git.workspace import apply_commit
+from roost.agents.workspace.git.push import AgentPush, apply_commit
 from roost.core import clock, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind

@@ -8,14 +8,11 @@ from urllib.parse import urlsplit
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent
-from roost.agents.registry.repository import enqueue_once
-from roost.agents.workspace.git.build import PushBuild
-from roost.agents.workspace.git.limiter import GitCommandLimiter
-from roost.agents.workspace.git.push import AgentPush
+from roost.agents.registry.repository import HostAgents, enqueue_once
+from roost.agents.workspace.git.push import AgentPush, ExpectEntries, PushBuild
 from roost.agents.workspace.git.recovery import PushRecovery
-from roost.agents.workspace.git.workspace import ExpectEntries
+from roost.agents.workspace.git.request_limits import GitCommandLimiter
 from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
 from roost.agents.workspace.snapshots.service import expect_committed
 from roost.core import log

@@ -2,17 +2,36 @@
 
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, WebSocket
+from pydantic import Field
 
-from roost.agents.workspace.logs import schemas
-from roost.agents.workspace.logs.model import LogFilter, LogLevel
+from roost.agents.workspace.logs.model import LogFilter, LogLevel, LogMessage
 from roost.agents.workspace.logs.service import LogService
 from roost.identity.authenticator import AgentCaller, AgentId, AgentVisit
-from roost.web.schemas import Uppercase
+from roost.web.schemas import ApiSchema, Moment, Uppercase
 from roost.web.service_registry import provide_service
 from roost.web.websocket import MessageSchema, serve_messages
+
+
+class LogTailRecord(ApiSchema):
+    logs: str
+
+
+class LogMessageRecord(ApiSchema):
+    timestamp: Moment
+    level: LogLevel = Field(examples=["INFO"])
+    source: str
+    message: str = Field(examples=["gateway ready"])
+
+
+@lru_cache(maxsize=64)
+def encode_message(message: LogMessage) -> str:
+    """Encode a message, once for all readers."""
+    return LogMessageRecord(**vars(message)).model_dump_json(by_alias=True)
+
 
 Service = Annotated[LogService, Depends(provide_service(LogService))]
 router = APIRouter(prefix="/v0/agents/{agentId}", tags=["logs"])
@@ -31,14 +50,14 @@ Filter = Annotated[LogFilter | None, Depends(parse_log_filter)]
 
 
 @router.get("/logs")
-async def tail_logs(_: AgentCaller, agent_id: AgentId, logs: Service, log_filter: Filter) -> schemas.LogTailRecord:
+async def tail_logs(_: AgentCaller, agent_id: AgentId, logs: Service, log_filter: Filter) -> LogTailRecord:
     """Return the last 100 lines as a single string."""
-    return schemas.LogTailRecord(logs=await logs.tail(agent_id, log_filter))
+    return LogTailRecord(logs=await logs.tail(agent_id, log_filter))
 
 
 @router.websocket("/logs")
 async def follow(
-    socket: Annotated[WebSocket, MessageSchema(schemas.LogMessageRecord)],
+    socket: Annotated[WebSocket, MessageSchema(LogMessageRecord)],
     visit: AgentVisit,
     agent_id: AgentId,
     logs: Service,
@@ -52,7 +71,5 @@ async def follow(
 def _encoded_messages(logs: LogService, agent_id: str, log_filter: LogFilter | None) -> Generator[AsyncIterator[str]]:
     with logs.follow(agent_id) as messages:
         yield (
-            schemas.encode_message(message)
-            async for message in messages
-            if log_filter is None or log_filter.matches(message)
+            encode_message(message) async for message in messages if log_filter is None or log_filter.matches(message)
         )

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, cast
 
+from roost.core.problem import ServiceUnavailable, TooManyRequests
 from roost.core.sanitize import sanitize_line
 from roost.warden_client.client import LogLine
 
@@ -119,3 +120,13 @@ def _parse_text(time: datetime, process: str, text: str) -> LogMessage:
         return LogMessage(time, LogLevel.WARN if name == "warden" else LogLevel.INFO, name, message)
     found = _STAMPED.fullmatch(text)
     return LogMessage(time, LogLevel.INFO, process, found[1] if found else text)
+
+
+class TooManyLogReaders(TooManyRequests):
+    message = "Too many log streams of this agent are open"
+
+
+class LogReaderTooSlow(ServiceUnavailable):
+    """Lines were dropped before the reader received them."""
+
+    message = "Too slow for this log"

@@ -1,13 +1,12 @@
 """SQL of scripts."""
 
-from dataclasses import asdict, fields
-from typing import Any
+from dataclasses import asdict
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.workspace.scripts.model import ScriptState, ScriptStatus
-from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata
+from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata, read_record
 
 agent_scripts = sa.Table(
     "agent_scripts",
@@ -22,13 +21,12 @@ agent_scripts = sa.Table(
     sa.Column("finished_at", UtcTime),
 )
 _s = agent_scripts.c
-_FIELDS = [_s[field.name] for field in fields(ScriptStatus)]
 
 
 def list_scripts(connection: Connection, agent_id: str) -> dict[str, ScriptStatus]:
     """Return the configured scripts by name."""
-    rows = connection.execute(sa.select(_s.script, *_FIELDS).where(_s.agent_id == agent_id)).mappings()
-    return {row["script"]: _script(dict(row)) for row in rows}
+    rows = connection.execute(agent_scripts.select().where(_s.agent_id == agent_id))
+    return {row.script: read_record(ScriptStatus, row, state=ScriptState(row.state)) for row in rows}
 
 
 def save_script(connection: Connection, agent_id: str, name: str, script: ScriptStatus) -> bool:
@@ -40,9 +38,3 @@ def save_script(connection: Connection, agent_id: str, name: str, script: Script
     insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](agent_scripts)
     row = insert.values(agent_id=agent_id, script=name, **values)
     return insert_or_ignore(connection, row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))
-
-
-def _script(row: dict[str, Any]) -> ScriptStatus:
-    values: dict[str, Any] = {name: value for name, value in row.items() if name != "script"}
-    values["state"] = ScriptState(row["state"])
-    return ScriptStatus(**values)

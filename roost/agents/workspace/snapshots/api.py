@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from roost.agents.workspace.snapshots import schemas
-from roost.agents.workspace.snapshots.errors import InvalidSnapshotCid
+from roost.agents.workspace.snapshots.model import InvalidSnapshotCid
 from roost.agents.workspace.snapshots.service import SnapshotService
 from roost.identity.authenticator import AgentCaller, AgentId
 from roost.web.errors import refuse_body_with
@@ -65,4 +65,4 @@ async def compare_snapshots(
 ) -> schemas.SnapshotDiffRecord:
     """List the files that differ between two snapshots; with `path`, also the unified diff of that file's text."""
     comparison = await snapshots.compare(agent_id, query.old, query.new, query.path)
-    return schemas.SnapshotDiffRecord.from_comparison(comparison)
+    return schemas.SnapshotDiffRecord.model_validate(comparison, from_attributes=True)

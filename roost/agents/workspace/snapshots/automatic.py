@@ -1,26 +1,75 @@
 """Automatic snapshots: one about a minute after the last change of a workspace, and of all changes before a stop."""
 
 import asyncio
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from functools import partial
 
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import AgentState
+from roost.agents.registry.repository import HostAgents
 from roost.agents.workspace.snapshots.model import SnapshotTrigger
 from roost.agents.workspace.snapshots.service import SnapshotService
-from roost.agents.workspace.snapshots.workspace_watch import WorkspaceWatch
 from roost.core import clock, log
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.warden_client.errors import WardenWatchRefused
+from roost.warden_client.tree import WardenTree
 
 _CONCURRENCY = 4
 _LONGEST_DELAYS = 10
 """A workspace that never rests is saved after this many delays."""
 _BLIND_DELAYS = 10
 """A workspace that cannot be watched is compared this seldom."""
+_CHECK_SECONDS = 5.0
 _log = log.get_logger("snapshots")
+
+
+class WorkspaceWatch:
+    """Counts changes of a workspace, which can prove that there were none since the last commit.
+
+    `on_change` is called for each, and when the watch begins: what was before is not known.
+
+    committed: number of changes before the workspace was last read and committed, None if it was not since then.
+    """
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
+        self._changes = 0
+        self._checks = asyncio.Queue[None]()
+        self._waiting: deque[asyncio.Future[int]] | None = None
+        self.committed: int | None = None
+
+    async def run(self, tree: WardenTree) -> None:
+        """Watch until the container is gone. Raises as `WardenTree.watch`."""
+        try:
+            async with aclosing(tree.watch(checks=self._list_checks())) as items:
+                async for changed in items:
+                    if changed.paths or not changed.is_complete or self._waiting is None:
+                        self._waiting = self._waiting or deque()
+                        self._changes += 1
+                        self._on_change()
+                    elif self._waiting and not (check := self._waiting.popleft()).done():
+                        check.set_result(self._changes)
+        finally:
+            waiting, self._waiting = self._waiting or (), None
+            for check in waiting:
+                check.cancel()
+
+    async def count_changes(self) -> int | None:
+        """Return the number of changes until now, None if that is not known."""
+        if self._waiting is None:
+            return None
+        check = asyncio.get_running_loop().create_future()
+        self._waiting.append(check)
+        self._checks.put_nowait(None)
+        done, _ = await asyncio.wait([check], timeout=_CHECK_SECONDS)
+        return check.result() if done and not check.cancelled() else None
+
+    async def _list_checks(self) -> AsyncIterator[None]:
+        while True:
+            yield await self._checks.get()
 
 
 class AutomaticSnapshots:

@@ -257,13 +257,7 @@ class TreeCapture:
             changed.add(_parent(folder))
 
     def _new_entry(
-        self,
-        kind: EntryKind,
-        tree: DagTree,
-        *,
-        mode: int = 0,
-        stamp: Stamp | None = None,
-        target: str = "",
+        self, kind: EntryKind, tree: DagTree, *, mode: int = 0, stamp: Stamp | None = None, target: str = ""
     ) -> IndexedEntry:
         pack = self._receiver.pack_id
         return IndexedEntry(kind, bytes(tree.cid), tree.size, tree.tsize, pack, mode, stamp, target)

@@ -116,7 +116,6 @@ class _LineMatcher(difflib.SequenceMatcher[str]):
 
 
 def _count_common(old: Sequence[int], new: Sequence[int]) -> int:
-    """Return how many lines are the same at the beginning."""
     for count, (one, other) in enumerate(zip(old, new, strict=False)):
         if one != other:
             return count

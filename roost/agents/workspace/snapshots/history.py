@@ -6,6 +6,7 @@ Git knows neither empty folders nor permissions other than the executable bit, a
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -14,9 +15,8 @@ from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.workspace.snapshots import model, store
-from roost.agents.workspace.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.workspace.snapshots.model import Snapshot
-from roost.agents.workspace.snapshots.tree_differences import list_differences
+from roost.agents.workspace.snapshots.stored_trees import StoredTrees
 from roost.core import log
 from roost.core.db import Database
 from roost.drivers.git.contract import (
@@ -36,21 +36,16 @@ from roost.work import ClaimedOperation, OperationWorker
 _log = log.get_logger("snapshots")
 
 
+@dataclass(frozen=True)
 class SnapshotHistory:
-    def __init__(
-        self,
-        db: Database,
-        queue: OperationWorker,
-        agents: AgentRepository,
-        reader: ContentReader,
-        repositories: GitRepositories,
-    ) -> None:
-        self._db = db
-        self._queue = queue
-        self._agents = agents
-        self._reader = reader
-        self._repositories = repositories
-        queue.handle(model.COMMIT, self.handle, retries=3)
+    _db: Database
+    _queue: OperationWorker
+    _agents: AgentRepository
+    _reader: ContentReader
+    _repositories: GitRepositories
+
+    def __post_init__(self) -> None:
+        self._queue.handle(model.COMMIT, self.handle, retries=3)
 
     @staticmethod
     def enqueue(connection: Connection, agent: Agent, snapshot_id: str) -> None:
@@ -121,23 +116,21 @@ class SnapshotHistory:
 
     async def _list_changes(self, agent: Agent, base: Snapshot | None, snapshot: Snapshot) -> AsyncGenerator[GitChange]:
         """Yield what differs from the snapshot `base`, or the whole tree."""
-        scope = model.content_scope(agent.tenant_id)
+        trees = StoredTrees(self._reader, model.content_scope(agent.tenant_id))
         old = None if base is None else Cid.parse(base.cid)
         written: list[TreeMember] = []
-        new = Cid.parse(snapshot.cid)
-        async with aclosing(list_differences(self._reader, scope, old, new, enters_removed=False)) as differences:
+        async with aclosing(trees.list_differences(old, Cid.parse(snapshot.cid), enters_removed=False)) as differences:
             async for difference in differences:
                 if difference.new is None:
                     yield GitDeletion(difference.path)
                 elif difference.new.kind is not MemberKind.FOLDER:
                     written.append(difference.new)
-        for start in range(0, len(written), BATCH_SIZE):
-            async with aclosing(read_members(self._reader, scope, written[start : start + BATCH_SIZE])) as contents:
-                async for member, _, content in contents:
-                    if member.kind is MemberKind.LINK:
-                        yield GitLink(member.path, member.target.decode("utf-8", "surrogateescape"))
-                    else:
-                        yield GitFile(member.path, member.size, content, _is_executable(member))
+        async with aclosing(trees.read_members(written)) as contents:
+            async for member, _, content in contents:
+                if member.kind is MemberKind.LINK:
+                    yield GitLink(member.path, member.target.decode("utf-8", "surrogateescape"))
+                else:
+                    yield GitFile(member.path, member.size, content, bool((member.mode or 0) & 0o100))
 
 
 _SUBJECT = "/git"
@@ -145,7 +138,3 @@ _SUBJECT = "/git"
 
 def _subject(agent_id: str) -> str:
     return f"{agent_id}{_SUBJECT}"
-
-
-def _is_executable(member: TreeMember) -> bool:
-    return bool((member.mode or 0) & 0o100)

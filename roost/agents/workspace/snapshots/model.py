@@ -5,11 +5,37 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from roost.agents.workspace.snapshots.errors import InvalidSnapshotCid, SnapshotNotFound
+from roost.core.problem import InvalidInput, NotFound, Problem
 from roost.storage.content.model import ContentNetwork, ContentScope, InternalNetwork
 from roost.storage.content.unixfs.cid import DAG_PB, SHA2_256, Cid
 from roost.storage.content.unixfs.errors import InvalidCid
 from roost.work.faults import OperationFault
+
+
+class InvalidSnapshotCid(InvalidInput):
+    message = "Invalid snapshot CID"
+    field = "snapshotCid"
+
+
+class SnapshotNotFound(NotFound):
+    """The CID is not in the agent's history."""
+
+    message = "Snapshot not found"
+
+
+class StateNotFound(NotFound):
+    """The snapshot has a workspace only."""
+
+    message = "The snapshot has no state"
+
+
+class SyncFailed(Problem):
+    message = "Sync failed"
+
+
+class ResetFailed(Problem):
+    message = "Reset failed"
+
 
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
 """Permissions that a tree does not store, so that ordinary files have the CIDs of uploads."""

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 
 from roost.agents.workspace.snapshots.index import IndexedEntry, WorkspaceIndex, settled_stamp
-from roost.agents.workspace.snapshots.member_content import BATCH_SIZE, read_members
 from roost.agents.workspace.snapshots.model import FILE_MODE, FOLDER_MODE
 from roost.agents.workspace.snapshots.state_tree import StateTree
+from roost.agents.workspace.snapshots.stored_trees import BATCH_SIZE, StoredTrees
 from roost.drivers.runtime.contract import RuntimeFailed
 from roost.storage.content.model import ContentScope
 from roost.storage.content.reader import ContentReader, ContentStat
@@ -47,7 +47,7 @@ async def restore_tree(
     async with aclosing(tree.scan()) as batches:
         async for batch in batches:
             present.update((entry.path, entry) for entry in batch)
-    restore = _Restore(reader, scope, present, index)
+    restore = _Restore(StoredTrees(reader, scope), present, index)
     async with aclosing(walk_tree(reader, scope, root, finds_leaves=False)) as members:
         async for member in members:
             restore.add_member(member)
@@ -61,11 +61,8 @@ async def restore_tree(
 class _Restore:
     """What differs between a present tree and the members of another one."""
 
-    def __init__(
-        self, reader: ContentReader, scope: ContentScope, present: Mapping[str, ScanEntry], index: WorkspaceIndex
-    ) -> None:
-        self._reader = reader
-        self._scope = scope
+    def __init__(self, trees: StoredTrees, present: Mapping[str, ScanEntry], index: WorkspaceIndex) -> None:
+        self._trees = trees
         self._present = present
         self._index = index
         self._wanted: set[str] = set()
@@ -102,12 +99,11 @@ class _Restore:
                     yield change
 
     async def _put_members(self, members: Sequence[TreeMember]) -> AsyncGenerator[TreeChange]:
-        """Yield the changes that write members."""
         for member in members:
             if member.kind is MemberKind.FOLDER:
                 yield PutFolder(member.path, get_member_mode(member))
         files = [member for member in members if member.kind is not MemberKind.FOLDER]
-        async with aclosing(read_members(self._reader, self._scope, files)) as contents:
+        async with aclosing(self._trees.read_members(files)) as contents:
             async for member, found, content in contents:
                 self.restored[member.path] = _index_member(member, found)
                 if member.kind is MemberKind.LINK:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool
 
 from roost.agents.registry.schemas import FaultRecord
-from roost.agents.workspace.snapshots.comparison import ComparedFile, SnapshotComparison
-from roost.agents.workspace.snapshots.model import LABEL_LIMIT, SkippedFile, Snapshot, SnapshotTrigger, SyncStatus
+from roost.agents.workspace.snapshots.model import LABEL_LIMIT, Snapshot, SnapshotTrigger, SyncStatus
 from roost.web.schemas import ApiSchema, Moment, Text
+
+_PrintablePath = Annotated[str, BeforeValidator(lambda path: path.encode("utf-8", "replace").decode())]
 
 
 class ListSnapshotsQuery(ApiSchema):
@@ -39,13 +40,9 @@ class DiffQuery(ApiSchema):
 
 
 class SkippedFileRecord(ApiSchema):
-    path: str
+    path: _PrintablePath
     reason: str
     secret: str | None
-
-    @classmethod
-    def from_skipped(cls, file: SkippedFile) -> Self:
-        return cls(path=_printable(file.path), reason=file.reason.value, secret=file.secret)
 
 
 class SnapshotRecord(ApiSchema):
@@ -69,7 +66,7 @@ class SnapshotRecord(ApiSchema):
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Self:
-        skipped = [SkippedFileRecord.from_skipped(file) for file in snapshot.skipped]
+        skipped = [SkippedFileRecord(**vars(file)) for file in snapshot.skipped]
         fields: dict[str, Any] = {**vars(snapshot), "skipped": skipped, "has_state": snapshot.state_cid is not None}
         return cls(**fields, user_id=snapshot.tenant_id, snapshot_id=snapshot.id, snapshot_cid=snapshot.cid)
 
@@ -93,7 +90,7 @@ class SyncStatusRecord(ApiSchema):
 
     @classmethod
     def from_status(cls, agent_id: str, status: SyncStatus) -> Self:
-        fault = status.fault and FaultRecord.from_fault(status.fault)
+        fault = status.fault and FaultRecord(**vars(status.fault))
         cid = status.snapshot.cid if status.snapshot else None
         message = _describe_status(status)
         return cls(agent_id=agent_id, last_sync=status.synced_at, snapshot_cid=cid, message=message, fault=fault)
@@ -131,12 +128,8 @@ class ResetRecord(ApiSchema):
 
 
 class ComparedFileRecord(ApiSchema):
-    path: str
+    path: _PrintablePath
     change: Literal["added", "deleted", "changed"]
-
-    @classmethod
-    def from_compared(cls, file: ComparedFile) -> Self:
-        return cls(path=_printable(file.path), change=file.change)
 
 
 class SnapshotDiffRecord(ApiSchema):
@@ -146,17 +139,8 @@ class SnapshotDiffRecord(ApiSchema):
     truncated: bool
     diff: str | None
 
-    @classmethod
-    def from_comparison(cls, comparison: SnapshotComparison) -> Self:
-        changes = [ComparedFileRecord.from_compared(file) for file in comparison.changes]
-        return cls(changes=changes, truncated=comparison.truncated, diff=comparison.diff)
-
 
 def _describe_status(status: SyncStatus) -> str:
     if status.fault is not None:
         return f"Not saved since {status.fault.failing_since:%Y-%m-%d %H:%M:%S} UTC: {status.fault.reason}"
     return "Never synced" if status.synced_at is None else "Synced"
-
-
-def _printable(path: str) -> str:
-    return path.encode("utf-8", "replace").decode()

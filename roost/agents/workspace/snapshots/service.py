@@ -8,7 +8,7 @@ Decision 0025 says why.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -21,20 +21,21 @@ from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.snapshots import model, store
-from roost.agents.workspace.snapshots.comparison import SnapshotComparison, compare_trees
-from roost.agents.workspace.snapshots.errors import ResetFailed, SnapshotNotFound, StateNotFound, SyncFailed
 from roost.agents.workspace.snapshots.history import SnapshotHistory
 from roost.agents.workspace.snapshots.index import WorkspaceIndex, encode_index, expect_entries, is_settled
-from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, SyncStatus
+from roost.agents.workspace.snapshots.model import (
+    ResetFailed,
+    Snapshot,
+    SnapshotNotFound,
+    SnapshotTrigger,
+    StateNotFound,
+    SyncFailed,
+    SyncStatus,
+)
 from roost.agents.workspace.snapshots.restore import open_to_write, restore_tree
 from roost.agents.workspace.snapshots.state_tree import StateTree
-from roost.agents.workspace.snapshots.taking import (
-    SnapshotTaker,
-    hold_needed,
-    insert_snapshot,
-    load_index,
-    read_status,
-)
+from roost.agents.workspace.snapshots.stored_trees import SnapshotComparison, StoredTrees
+from roost.agents.workspace.snapshots.taking import SnapshotTaker, hold_needed, insert_snapshot, load_index, read_status
 from roost.core import clock, ids, log
 from roost.core.db import Database, DataChange, record_change
 from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
@@ -81,48 +82,39 @@ class GatewayControl(Protocol):
         ...
 
 
+@dataclass
 class SnapshotService:
-    def __init__(
-        self,
-        queue: OperationWorker,
-        content: ContentService,
-        history: SnapshotHistory,
-        taker: SnapshotTaker,
-        runtimes: AgentRuntimes,
-        gateways: GatewayControl,
-        after_reset: AfterReset,
-    ) -> None:
-        self._db = queue.db
-        self._queue = queue
-        self._agents = runtimes.agents
-        self._content = content
-        self._history = history
-        self._runtimes = runtimes
-        self._gateways = gateways
-        self._after_reset = after_reset
-        self._taker = taker
-        queue.handle(model.SYNC, self.handle_sync, on_failure=_record_failure)
+    _queue: OperationWorker
+    _content: ContentService
+    _history: SnapshotHistory
+    _taker: SnapshotTaker
+    _runtimes: AgentRuntimes
+    _gateways: GatewayControl
+    _after_reset: AfterReset
+
+    def __post_init__(self) -> None:
+        self._queue.handle(model.SYNC, self.handle_sync, on_failure=_record_failure)
         for kind in (model.RESET, model.RESTORE):
-            queue.handle(kind, self.handle_reset, retries=_RESET_RETRIES, on_failure=self._mark_failed)
+            self._queue.handle(kind, self.handle_reset, retries=_RESET_RETRIES, on_failure=self._mark_failed)
 
     async def list_page(self, agent_id: str, page: int = 1) -> tuple[Sequence[Snapshot], bool]:
         """List a page of snapshots, newest first, and whether there are more. Raises AgentNotFound."""
-        await self._agents.get(agent_id)
+        await self._runtimes.agents.get(agent_id)
         offset = (page - 1) * model.PAGE_SIZE
-        found = await self._db.read(
+        found = await self._queue.db.read(
             lambda connection: store.list_snapshots(connection, agent_id, model.PAGE_SIZE + 1, offset)
         )
         return found[: model.PAGE_SIZE], len(found) > model.PAGE_SIZE
 
     async def get_status(self, agent_id: str) -> SyncStatus:
         """Return when the workspace was last compared, and what failed since then. Raises AgentNotFound."""
-        await self._agents.get(agent_id)
+        await self._runtimes.agents.get(agent_id)
 
         def read(connection: Connection) -> SyncStatus:
             fault = find_fault(connection, agent_id, model.SYNC)
             return replace(read_status(connection, agent_id), fault=fault)
 
-        return await self._db.read(read)
+        return await self._queue.db.read(read)
 
     async def sync(
         self, agent_id: str, trigger: SnapshotTrigger = SnapshotTrigger.REQUEST
@@ -131,8 +123,10 @@ class SnapshotService:
 
         Raises AgentNotFound, AgentOnOtherHost, ServiceUnavailable and SyncFailed.
         """
-        agent = await self._agents.get_here(agent_id)
-        operation_id = await self._db.write(partial(enqueue_once, kind=model.SYNC, agent=agent, payload=trigger.value))
+        agent = await self._runtimes.agents.get_here(agent_id)
+        operation_id = await self._queue.db.write(
+            partial(enqueue_once, kind=model.SYNC, agent=agent, payload=trigger.value)
+        )
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
         await self._history.wait(agent_id, _COMMIT_SECONDS)
         status = await self.get_status(agent_id)
@@ -167,14 +161,14 @@ class SnapshotService:
         Raises InvalidSnapshotCid, SnapshotNotFound, StateNotFound, AgentNotFound, AgentOnOtherHost, ServiceUnavailable
         and ResetFailed.
         """
-        agent = await self._agents.get_here(agent_id)
-        snapshot = await find_snapshot(self._db, agent_id, cid, snapshot_id)
+        agent = await self._runtimes.agents.get_here(agent_id)
+        snapshot = await find_snapshot(self._queue.db, agent_id, cid, snapshot_id)
         if with_state and snapshot.state_cid is None:
             raise StateNotFound
         payload = {"snapshot": snapshot.id, "is_writing": False, "state": with_state}
-        operation_id = await self._db.write(partial(enqueue_once, kind=model.RESET, agent=agent, payload=payload))
+        operation_id = await self._queue.db.write(partial(enqueue_once, kind=model.RESET, agent=agent, payload=payload))
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
-        await self._agents.get(agent_id)
+        await self._runtimes.agents.get(agent_id)
         if operation.state is not OperationState.DONE:
             raise _failure(operation, ResetFailed)
         if reason := operation.result.get("unavailable"):
@@ -188,7 +182,7 @@ class SnapshotService:
     async def find_for_tenant(self, tenant_id: str, cid: object) -> Snapshot:
         """Return a snapshot of any of the tenant's agents. Raises InvalidSnapshotCid, SnapshotNotFound."""
         name = model.parse_snapshot_cid(cid)
-        found = await self._db.read(lambda connection: store.find_tenant_snapshot(connection, tenant_id, name))
+        found = await self._queue.db.read(lambda connection: store.find_tenant_snapshot(connection, tenant_id, name))
         if found is None:
             raise SnapshotNotFound
         return replace(found, trigger=SnapshotTrigger.FORK)
@@ -214,25 +208,28 @@ class SnapshotService:
 
     async def set_label(self, agent_id: str, cid: object, label: str | None) -> Snapshot:
         """Label a snapshot, which is then kept. Raises InvalidSnapshotCid, SnapshotNotFound, AgentNotFound."""
-        await self._agents.get(agent_id)
-        snapshot = await find_snapshot(self._db, agent_id, cid)
-        await self._db.write(lambda connection: store.set_label(connection, snapshot.id, label))
-        return await find_snapshot(self._db, agent_id, cid)
+        await self._runtimes.agents.get(agent_id)
+        snapshot = await find_snapshot(self._queue.db, agent_id, cid)
+        await self._queue.db.write(lambda connection: store.set_label(connection, snapshot.id, label))
+        return await find_snapshot(self._queue.db, agent_id, cid)
 
     async def compare(self, agent_id: str, old: object, new: object, path: str | None = None) -> SnapshotComparison:
         """Compare two snapshots of an agent.
 
         Raises InvalidSnapshotCid, SnapshotNotFound, AgentNotFound, and ServiceUnavailable.
         """
-        agent = await self._agents.get(agent_id)
-        before, after = await find_snapshot(self._db, agent_id, old), await find_snapshot(self._db, agent_id, new)
-        scope = model.content_scope(agent.tenant_id)
-        return await compare_trees(self._content.reader, scope, Cid.parse(before.cid), Cid.parse(after.cid), path)
+        agent = await self._runtimes.agents.get(agent_id)
+        before, after = (
+            await find_snapshot(self._queue.db, agent_id, old),
+            await find_snapshot(self._queue.db, agent_id, new),
+        )
+        trees = StoredTrees(self._content.reader, model.content_scope(agent.tenant_id))
+        return await trees.compare(Cid.parse(before.cid), Cid.parse(after.cid), path)
 
     async def handle_sync(self, operation: ClaimedOperation) -> None:
         """Handle `agent.snapshot`, idempotently."""
         try:
-            agent = await self._agents.get_here(operation.subject)
+            agent = await self._runtimes.agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
             return
         async with self._gateways.open_workspace(agent) as warden:
@@ -246,10 +243,10 @@ class SnapshotService:
         """
         payload: dict[str, Any] = operation.payload
         try:
-            agent = await self._agents.get_here(operation.subject)
+            agent = await self._runtimes.agents.get_here(operation.subject)
         except AgentNotFound:
             return {}
-        target = await self._db.read(lambda connection: store.get_snapshot(connection, payload["snapshot"]))
+        target = await self._queue.db.read(lambda connection: store.get_snapshot(connection, payload["snapshot"]))
         if target is None:
             raise SnapshotNotFound
         async with open_to_write(self._gateways.open_workspace(agent), has_begun=payload["is_writing"]) as warden:
@@ -277,32 +274,25 @@ class SnapshotService:
         self._gateways.mark_failed(connection, operation, f"The workspace could not be restored: {reason}")
 
     def _begin(self, operation: ClaimedOperation, connection: Connection) -> None:
-        """Record that writing begins."""
         work.update_payload(connection, operation, {**operation.payload, "is_writing": True}, "write")
         if operation.payload.get("state"):
-            self._agents.set_state(connection, operation.subject, AgentState.STARTING)
+            self._runtimes.agents.set_state(connection, operation.subject, AgentState.STARTING)
 
     async def _write_trees(
-        self,
-        operation: ClaimedOperation,
-        agent: Agent,
-        warden: WardenClient,
-        target: Snapshot,
-        *,
-        is_repeated: bool,
+        self, operation: ClaimedOperation, agent: Agent, warden: WardenClient, target: Snapshot, *, is_repeated: bool
     ) -> tuple[bytes, bytes | None]:
         """Write the workspace and, if the operation says so, the state; return their indexes.
 
         Raises TreeRefused, and ServiceUnavailable, for another attempt, if a tree may be neither as it was nor as it is
         to be.
         """
-        index, state_data = await load_index(self._db, store.get_index, agent.id), None
+        index, state_data = await load_index(self._queue.db, agent.id), None
         try:
             data = await self._write_tree(warden.tree, model.content_scope(agent.tenant_id), target.cid, index)
             if operation.payload.get("state") and target.state_cid is not None:
                 is_repeated = True
                 await self._gateways.stop_gateway(agent)
-                index = await load_index(self._db, store.get_state_index, agent.id)
+                index = await load_index(self._queue.db, agent.id, of_state=True)
                 tree = StateTree(warden, self._runtimes.get_engine(agent.engine), index)
                 state_data = await self._write_tree(tree, model.state_scope(agent.tenant_id), target.state_cid, index)
         except TreeRefused:

@@ -82,7 +82,6 @@ class StateTree:
             yield change
 
     def _find_database(self, path: str) -> str | None:
-        """Return the database that the file belongs to."""
         for end in DATABASE_FILES:
             if path.endswith(end) and self._saved.is_database(path.removesuffix(end)):
                 return path.removesuffix(end)

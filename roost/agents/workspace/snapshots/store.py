@@ -125,13 +125,9 @@ def delete_all(connection: Connection, agent_id: str) -> None:
     connection.execute(snapshots.delete().where(snapshots.c.agent_id == agent_id))
 
 
-def get_index(connection: Connection, agent_id: str) -> bytes | None:
-    query = sa.select(workspace_indexes.c.data).where(workspace_indexes.c.agent_id == agent_id)
-    return connection.execute(query).scalar_one_or_none()
-
-
-def get_state_index(connection: Connection, agent_id: str) -> bytes | None:
-    query = sa.select(workspace_indexes.c.state_data).where(workspace_indexes.c.agent_id == agent_id)
+def get_index(connection: Connection, agent_id: str, *, of_state: bool = False) -> bytes | None:
+    column = workspace_indexes.c.state_data if of_state else workspace_indexes.c.data
+    query = sa.select(column).where(workspace_indexes.c.agent_id == agent_id)
     return connection.execute(query).scalar_one_or_none()
 
 

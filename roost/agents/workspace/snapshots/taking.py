@@ -5,13 +5,13 @@ no automatic ones.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues
 from roost.agents.registry.model import Agent
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.capture import TreeCapture
@@ -32,9 +32,6 @@ from roost.warden_client.client import WardenClient
 from roost.work import ClaimedOperation
 from roost.work.faults import clear_fault
 
-LoadSecrets = Callable[[str], Awaitable[Mapping[str, Sensitive[str]]]]
-"""Returns the values by name that a snapshot of the agent must not hold."""
-GetIndex = Callable[[Connection, str], bytes | None]
 _WITHOUT_STATE_ALONE = (SnapshotTrigger.CHANGE, SnapshotTrigger.GIT)
 """Triggers for which a change of the state alone is no change."""
 _HOME = "~/"
@@ -48,7 +45,7 @@ class SnapshotTaker:
     _db: Database
     _content: ContentService
     _runtimes: AgentRuntimes
-    _load_secrets: LoadSecrets
+    _load_secrets: LoadValues
     _digest_value: Callable[[Sensitive[str]], str]
     _history: SnapshotHistory
 
@@ -68,16 +65,16 @@ class SnapshotTaker:
         is_searched = last is not None and searched <= last.searched
         async with AsyncExitStack() as stack:
 
-            async def open_capture(get_index: GetIndex) -> TreeCapture:
-                base = await load_index(self._db, get_index, agent.id)
+            async def open_capture(*, of_state: bool) -> TreeCapture:
+                base = await load_index(self._db, agent.id, of_state=of_state)
                 receiver = await stack.enter_async_context(self._content.receive(UNIXFS_V1_2025))
                 return TreeCapture(receiver, base, search, is_base_searched=is_searched)
 
-            workspace, state = await open_capture(store.get_index), None
+            workspace, state = await open_capture(of_state=False), None
             await workspace.run(warden.tree, self._content.reader, model.content_scope(agent.tenant_id))
             is_unchanged = last is not None and last.cid == workspace.cid
             if not (is_unchanged and is_searched and trigger in _WITHOUT_STATE_ALONE):
-                state = await open_capture(store.get_state_index)
+                state = await open_capture(of_state=True)
                 if not await self._try_state(agent, warden, state):
                     state, searched = None, frozenset[str]()  # the state was not searched
             snapshot = _next_snapshot(agent, last, workspace, state, searched, trigger)
@@ -126,9 +123,9 @@ class SnapshotTaker:
         return True
 
 
-async def load_index(db: Database, get_index: GetIndex, agent_id: str) -> WorkspaceIndex:
-    """Load what a tree of an agent held when it was last read or written."""
-    encoded = await db.read(lambda connection: get_index(connection, agent_id))
+async def load_index(db: Database, agent_id: str, *, of_state: bool = False) -> WorkspaceIndex:
+    """Load what the workspace or the state of an agent held when it was last read or written."""
+    encoded = await db.read(lambda connection: store.get_index(connection, agent_id, of_state=of_state))
     return await asyncio.to_thread(decode_index, encoded)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from roost.agents.library.templates.manifest import ManifestTask
-from roost.agents.lifecycle.archives.errors import InvalidArchive
-from roost.agents.lifecycle.archives.schemas import AgentManifest, parse_manifest
+from roost.agents.lifecycle.archives.schemas import AgentManifest, InvalidArchive, parse_manifest
 from roost.drivers.engine.abilities.tasks import AGENT_TURN, OneTimeSchedule, Task, TaskDelivery, TaskPayload
 
 MANIFEST = {"version": 1, "engine": "fake", "agent": {"name": "Eve"}}

@@ -8,13 +8,11 @@ from sqlalchemy.exc import DBAPIError
 
 from roost import work
 from roost.agents.lifecycle.hosts import service
-from roost.agents.lifecycle.hosts.errors import HostNotFound, HostRunning
-from roost.agents.lifecycle.hosts.model import HostIdentity
+from roost.agents.lifecycle.hosts.model import HostIdentity, HostNotFound, HostRunning
 from roost.agents.lifecycle.hosts.service import HostService
 from roost.agents.registry.errors import AgentOnOtherHost
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentRepository, HostAgents
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from roost.agents.lifecycle.versions import model
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion, TooManyEngineVersions, VersionInstallFailed
-from roost.agents.lifecycle.versions.model import VersionCheck
+from roost.agents.lifecycle.versions.model import (
+    InvalidEngineVersion,
+    TooManyEngineVersions,
+    VersionInstallFailed,
+)
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake.driver import BROKEN, FakeEngine
@@ -53,10 +56,10 @@ def versions(env: LifecycleEnv) -> VersionService:
 async def test_versions_for_a_restart_are_listed(env: LifecycleEnv, versions: VersionService) -> None:
     agent = await env.create()
     choices = await versions.list_for_agent(agent.id)
-    assert (choices.engine, choices.current) == ("fake", "1.0.0")
-    assert list(choices.versions) == ["1.1.0", BROKEN, "1.0.0"]
-    assert choices.per_engine == {"fake": choices.versions}
-    assert await versions.check_update(agent.id) == VersionCheck("1.0.0", "1.1.0")
+    assert (choices.engine, choices.current_version) == ("fake", "1.0.0")
+    assert list(choices.available_versions) == ["1.1.0", BROKEN, "1.0.0"]
+    assert choices.available_versions_per_engine == {"fake": choices.available_versions}
+    assert await versions.check_update(agent.id) == ("1.0.0", "1.1.0")
     assert await versions.list_for_new_agents() == choices
 
 

@@ -18,9 +18,8 @@ from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource, St
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
-from roost.agents.registry.host_agents import HostAgents
 from roost.agents.registry.model import Agent, AgentProfile
-from roost.agents.registry.repository import AgentRepository
+from roost.agents.registry.repository import AgentRepository, HostAgents
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.agents.setup.secrets.service import SecretService

@@ -29,7 +29,9 @@ async def test_the_gateway_accepts_the_internal_token(env: LifecycleEnv) -> None
     agent = await with_container(env)
     await env.start.starter.start(agent)
     assert await env.start.starter.is_up(agent)
-    assert await env.engine.health(env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id))
+    assert await env.engine.health(
+        env.runtimes.get_warden(agent.id).dial, await env.agents.get_internal_token(agent.id)
+    )
     (entry,) = [e for e in await env.warden(agent.id).list(".roost/fake", root="home") if e.name == "settings.json"]
     assert entry.mode & 0o777 == 0o600
 

@@ -4,18 +4,17 @@ import asyncio
 
 import pytest
 
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed, UnknownEngine
-from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource
+from roost.agents.lifecycle.workflows.model import AgentStartFailed, CreateAgent, LaunchSource, UnknownEngine
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import AgentProfile, AgentState
-from roost.agents.setup.channels.errors import (
+from roost.agents.setup.channels.model import (
     ChannelPlanTooSmall,
+    ChannelRequest,
     InvalidChannelToken,
     MissingBotToken,
     UnsupportedChannel,
 )
-from roost.agents.setup.channels.model import ChannelRequest
-from roost.agents.setup.secrets.errors import SecretNotFound
+from roost.agents.setup.secrets.model import SecretNotFound
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineNotInstalled

@@ -9,10 +9,10 @@ import pytest
 
 from roost import work
 from roost.agents.lifecycle.workflows import model
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed
+from roost.agents.lifecycle.workflows.model import AgentStartFailed
 from roost.agents.registry.errors import AgentOnOtherHost
-from roost.agents.registry.host_agents import abandon_host
 from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import abandon_host
 from roost.agents.workspace.snapshots import model as snapshots
 from roost.core.db import Database
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed

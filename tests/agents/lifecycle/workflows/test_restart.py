@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
-from roost.agents.lifecycle.workflows.errors import AgentRestartFailed
+from roost.agents.lifecycle.versions.model import InvalidEngineVersion
+from roost.agents.lifecycle.workflows.model import AgentRestartFailed
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentState
 from roost.drivers.engine.contract import EngineInstallFailed
@@ -39,7 +39,7 @@ async def test_another_version_gets_a_new_container(env: LifecycleEnv) -> None:
     assert (await env.containers())[agent.id] != container[agent.id]
     assert (await env.agents.get(agent.id)).engine_version == "1.1.0"
     reported = await env.engine.health(
-        env.runtimes.port_dialer(agent.id), await env.agents.get_internal_token(agent.id)
+        env.runtimes.get_warden(agent.id).dial, await env.agents.get_internal_token(agent.id)
     )
     assert reported == "1.1.0"
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.lifecycle.workflows.errors import AgentStartFailed
-from roost.agents.lifecycle.workflows.model import START, at_version
+from roost.agents.lifecycle.workflows.model import START, AgentStartFailed
 from roost.agents.registry.model import Agent, AgentState
 from roost.core.db import Database
 from roost.drivers.runtime.contract import Container, ContainerSpec, RuntimeFailed
@@ -35,7 +34,7 @@ async def test_a_new_container_keeps_the_files(env: LifecycleEnv) -> None:
     agent = await env.create()
     container = await env.containers()
     await env.warden(agent.id).write("kept.txt", b"kept")
-    await env.run(START, agent.id, at_version("1.0.0"))
+    await env.run(START, agent.id, {"version": "1.0.0"})
     assert (await env.containers())[agent.id] != container[agent.id]
     assert await env.warden(agent.id).read("kept.txt", limit=100) == b"kept"
 

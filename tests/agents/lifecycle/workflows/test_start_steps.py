@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from roost.agents.lifecycle.workflows.errors import DiskLimitReached
-from roost.agents.lifecycle.workflows.model import START, at_version
+from roost.agents.lifecycle.workflows.model import START, DiskLimitReached
 from roost.agents.lifecycle.workflows.start_steps import StartContext
 from roost.agents.registry.model import AgentState
 from roost.core.db import Database
@@ -42,7 +41,7 @@ async def test_a_start_that_is_cut_off_at_a_step_is_finished_by_the_next_server(
             await asyncio.Event().wait()
 
         monkeypatch.setattr(step, "run", hang)
-        starting = asyncio.create_task(first.run(START, agent.id, at_version("1.1.0")))
+        starting = asyncio.create_task(first.run(START, agent.id, {"version": "1.1.0"}))
         await asyncio.wait_for(reached.wait(), 20)
         await first.queue.stop(grace=0)
         async with open_lifecycle_env(database, folder, reconcile=True) as second:

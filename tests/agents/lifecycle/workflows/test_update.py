@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roost.agents.lifecycle.versions.errors import InvalidEngineVersion
+from roost.agents.lifecycle.versions.model import InvalidEngineVersion
 from roost.agents.lifecycle.workflows.model import UPDATE, UpdateResult
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentState
@@ -34,7 +34,7 @@ async def memory(env: LifecycleEnv, agent: Agent) -> bytes:
 async def version(env: LifecycleEnv, agent: Agent) -> str:
     """Return the version that the running gateway reports."""
     token = await env.agents.get_internal_token(agent.id)
-    return await env.engine.health(env.runtimes.port_dialer(agent.id), token)
+    return await env.engine.health(env.runtimes.get_warden(agent.id).dial, token)
 
 
 @pytest.mark.parametrize("tag", [None, "latest", "1.1.0"])

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.agents.network.routes import model
-from roost.agents.network.routes.errors import AmbiguousPath, InvalidRoutes
-from roost.agents.network.routes.model import PathRoute
+from roost.agents.network.routes.model import AmbiguousPath, InvalidRoutes, PathRoute
 from roost.drivers.runtime.contract import WARDEN_PORTS
 
 ROUTES = model.check_routes([PathRoute("/a", 2000), PathRoute("/a/b", 3000, is_protected=False)])

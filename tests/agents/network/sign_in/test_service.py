@@ -6,9 +6,7 @@ from datetime import timedelta
 import pytest
 
 from roost.agents.network.sign_in import store
-from roost.agents.network.sign_in.errors import InvalidSignInLink
-from roost.agents.network.sign_in.model import LIFETIME, LINK_LIMIT
-from roost.agents.network.sign_in.service import SignInService
+from roost.agents.network.sign_in.service import LIFETIME, LINK_LIMIT, InvalidSignInLink, SignInService, is_navigation
 from roost.core import clock
 from roost.core.db import Database
 from roost.core.seal import Sealer
@@ -122,3 +120,26 @@ async def test_guesses_are_throttled(service: SignInService) -> None:
     results = [type(one) for one in await asyncio.gather(*guesses, return_exceptions=True)]
     assert set(results) == {InvalidSignInLink, TooManyAttempts}
     assert await service.redeem_code("a1", await new_code(service), PEER)
+
+
+PAGE = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+CLICK = PAGE | {"sec-fetch-mode": "navigate"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "secure", "counts"),
+    [
+        (CLICK, True, True),
+        (CLICK, False, True),
+        (PAGE, False, True),
+        (PAGE, True, False),
+        ({}, False, False),
+        ({"accept": "*/*", "sec-fetch-mode": "navigate"}, True, False),
+        (PAGE | {"sec-fetch-mode": "cors"}, False, False),
+        (PAGE | {"sec-fetch-mode": "no-cors"}, True, False),
+        (CLICK | {"sec-purpose": "prefetch;prerender"}, True, False),
+        (CLICK | {"purpose": "prefetch"}, False, False),
+    ],
+)
+def test_only_a_navigation_counts(headers: dict[str, str], secure: bool, counts: bool) -> None:
+    assert is_navigation(headers, secure=secure) is counts

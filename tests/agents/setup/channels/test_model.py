@@ -5,8 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.agents.setup.channels import model
-from roost.agents.setup.channels.errors import InvalidAllowFrom, InvalidChannelToken, MissingAppToken, MissingBotToken
-from roost.agents.setup.channels.model import Channel, ChannelRequest
+from roost.agents.setup.channels.model import (
+    Channel,
+    ChannelRequest,
+    InvalidAllowFrom,
+    InvalidChannelToken,
+    MissingAppToken,
+    MissingBotToken,
+)
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.abilities.channels import CHANNELS, ERROR_LIMIT, ChannelSetup, ChannelState, DmPolicy
 

@@ -8,8 +8,7 @@ import pytest
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentProfile
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.setup.channels.errors import BotTokenInUse
-from roost.agents.setup.channels.model import Channel
+from roost.agents.setup.channels.model import BotTokenInUse, Channel
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.channels.store import agent_channels
 from roost.core.db import Connection, Database, DataChange, take_changes

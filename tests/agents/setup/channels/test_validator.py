@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from roost.agents.setup.channels.errors import ChannelTokenUntried
-from roost.agents.setup.channels.model import ChannelRequest
+from roost.agents.setup.channels.model import ChannelRequest, ChannelTokenUntried
 from roost.agents.setup.channels.validator import ChannelValidator
 from roost.core.problem import ServerStopping
 from roost.core.sensitive import Sensitive

@@ -3,8 +3,7 @@
 import pytest
 
 from roost.agents.setup.secrets import model
-from roost.agents.setup.secrets.errors import ConflictingSecrets, InvalidSecret
-from roost.agents.setup.secrets.model import ProviderKey
+from roost.agents.setup.secrets.model import ConflictingSecrets, InvalidSecret, ProviderKey
 from roost.core.sensitive import Sensitive
 
 

@@ -2,8 +2,8 @@
 
 import re
 
+from roost.agents.setup.secrets.model import is_reserved_name
 from roost.agents.setup.secrets.providers import HOST_ONLY_NAMES, PROVIDER_OF, PROVIDERS
-from roost.agents.setup.secrets.refused_names import is_reserved_name
 
 
 def test_no_id_and_no_name_is_there_twice() -> None:

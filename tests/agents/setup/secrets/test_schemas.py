@@ -71,18 +71,16 @@ def test_how_a_secret_is_told() -> None:
     ],
 )
 def test_a_value_is_a_variable_s_alone(secret: Secret, value: Sensitive[str] | None, shown: str | None) -> None:
-    found = schemas.secret_list([SecretWithAgents(secret, {"a1": "Ada"}, value)], 10).model_dump(
-        mode="json", by_alias=True
-    )
-    assert found["secretLimit"] == 10
-    (one,) = found["secrets"]
+    item = schemas.secret_list_item(SecretWithAgents(secret, {"a1": "Ada"}, value))
+    one = item.model_dump(mode="json", by_alias=True)
     assert one["agents"] == [{"agentId": "a1", "name": "Ada"}]
     assert one["value"] == shown
 
 
 def test_the_secrets_of_an_agent() -> None:
-    found = schemas.agent_secret_list([AttachedSecret(SECRET, synced=True), AttachedSecret(VARIABLE, synced=False)])
-    assert found.model_dump(mode="json", by_alias=True)["secrets"] == [
+    attached = [AttachedSecret(SECRET, synced=True), AttachedSecret(VARIABLE, synced=False)]
+    records = [schemas.AgentSecretRecord.from_attached(one) for one in attached]
+    assert [record.model_dump(mode="json", by_alias=True) for record in records] == [
         {"id": "s", "name": "API_KEY", "type": "secret", "createdAt": TOLD, "updatedAt": TOLD, "synced": True},
         {"id": "v", "name": "LEVEL", "type": "variable", "createdAt": TOLD, "updatedAt": TOLD, "synced": False},
     ]

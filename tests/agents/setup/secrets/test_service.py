@@ -9,19 +9,21 @@ from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.secrets import model, store
-from roost.agents.setup.secrets.environment import SecretEnvironment
-from roost.agents.setup.secrets.errors import (
+from roost.agents.setup.secrets.model import (
     ConflictingSecrets,
     DuplicateSecretName,
     InvalidSecret,
+    ProviderKey,
+    Secret,
     SecretAttached,
+    SecretKind,
     SecretLimitReached,
     SecretNotFound,
     SecretsNotConfigured,
     UnreadableSecret,
 )
-from roost.agents.setup.secrets.model import ProviderKey, Secret, SecretKind
 from roost.agents.setup.secrets.provider_keys import ProviderKeys
+from roost.agents.setup.secrets.sealed_secrets import SecretEnvironment
 from roost.agents.setup.secrets.service import SecretService
 from roost.core.db import Database
 from roost.core.problem import Problem

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roost.agents.setup.tasks import model
-from roost.agents.setup.tasks.errors import InvalidTaskParameters, TaskNotFound
+from roost.agents.setup.tasks.model import InvalidTaskParameters, TaskNotFound
 from roost.drivers.engine.abilities.tasks import IntervalSchedule, TaskChange, TaskDelivery, TaskPayload
 
 GOOD: dict[str, Any] = {"name": "n", "schedule": "every 1h", "payload": "do it"}

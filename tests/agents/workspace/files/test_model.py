@@ -5,15 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from roost.agents.workspace.files.errors import (
+from roost.agents.workspace.files.model import (
+    FILE_LIMIT,
     FileNotAsExpected,
     InvalidFileContent,
     InvalidFilename,
     InvalidFilePath,
     WorkspaceFileTooLarge,
-)
-from roost.agents.workspace.files.model import (
-    FILE_LIMIT,
     decode_content,
     format_etag,
     parse_etags,

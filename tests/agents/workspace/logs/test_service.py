@@ -12,8 +12,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent, AgentProfile, AgentState
 from roost.agents.registry.repository import AgentRepository
-from roost.agents.workspace.logs.errors import TooManyLogReaders
-from roost.agents.workspace.logs.model import LogFilter, LogLevel, LogMessage
+from roost.agents.workspace.logs.model import LogFilter, LogLevel, LogMessage, TooManyLogReaders
 from roost.agents.workspace.logs.service import MAX_READERS, LogService
 from roost.core.db import Database
 from roost.core.seal import Sealer

@@ -4,8 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roost.agents.workspace.snapshots.errors import InvalidSnapshotCid, SnapshotNotFound
-from roost.agents.workspace.snapshots.model import Snapshot, SnapshotTrigger, find_expired, parse_snapshot_cid
+from roost.agents.workspace.snapshots.model import (
+    InvalidSnapshotCid,
+    Snapshot,
+    SnapshotNotFound,
+    SnapshotTrigger,
+    find_expired,
+    parse_snapshot_cid,
+)
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 FOLDER = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.workspace.snapshots.tree_differences import list_differences
+from roost.agents.workspace.snapshots.stored_trees import StoredTrees
 from roost.core.db import Database
 from roost.storage.content.model import ContentNetwork
 from roost.storage.content.receiver import ContentReceiver
@@ -73,7 +73,9 @@ async def check_differences(env: StorageEnv, chance: random.Random) -> None:
     wanted = {path: one.cid for path, one in (await walk(env, new)).items() if one.kind is MemberKind.FILE}
     for enters_removed in (True, False):
         files = {path: one.cid for path, one in (await walk(env, old)).items() if one.kind is MemberKind.FILE}
-        async for change in list_differences(env.reader, env.scope, old, new, enters_removed=enters_removed):
+        async for change in StoredTrees(env.reader, env.scope).list_differences(
+            old, new, enters_removed=enters_removed
+        ):
             if change.new is None:
                 below = "" if enters_removed else f"{change.path}/"
                 for path in [path for path in files if path == change.path or (below and path.startswith(below))]:
@@ -91,5 +93,5 @@ async def test_many_changes_take_few_queries(env: StorageEnv, monkeypatch: pytes
     queries = list[int]()
     find = env.reader.find_blocks
     monkeypatch.setattr(env.reader, "find_blocks", lambda scope, cids: queries.append(len(cids)) or find(scope, cids))
-    assert len([one async for one in list_differences(env.reader, env.scope, old, new)]) == 100
+    assert len([one async for one in StoredTrees(env.reader, env.scope).list_differences(old, new)]) == 100
     assert queries == [2, 200, 200]

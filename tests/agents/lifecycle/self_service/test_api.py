@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roost.agents.lifecycle.self_service import schemas
+from roost.agents.lifecycle.self_service import api
 from roost.agents.registry.errors import InvalidAgentName
 from roost.agents.registry.model import (
     DESCRIPTION_LIMIT,
@@ -26,7 +26,7 @@ AGENT = Agent("a", "t", OLD, "fake", "1.0.0", AgentState.FAILED, "because", Fals
 
 
 def changed(**body: Any) -> AgentProfile:
-    return schemas.AgentMetadataRequest.model_validate(body).apply(OLD)
+    return api.AgentMetadataRequest.model_validate(body).apply(OLD)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_bodies_that_are_refused(body: dict[str, Any]) -> None:
 
 def test_a_token_says_how_long_it_counts() -> None:
     issued = IssuedPlatformToken(Sensitive("token"), AT + timedelta(seconds=90.9))
-    told = schemas.platform_token_record(issued, AT).model_dump(mode="json", by_alias=True)
+    told = api.platform_token_record(issued, AT).model_dump(mode="json", by_alias=True)
     assert told == {"token": "token", "expiresAt": "2026-11-21T10:31:18.255000Z", "expiresIn": 90}
 
 
 def test_how_it_is() -> None:
-    assert schemas.agent_status_record(AGENT, "not_running", None).model_dump(mode="json", by_alias=True) == {
+    assert api.agent_status_record(AGENT, "not_running", None).model_dump(mode="json", by_alias=True) == {
         "agentId": "a",
         "status": "failed",
         "statusReason": "because",

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.agents.network.egress import request_head
-from roost.agents.network.egress.errors import HeadTooLarge, HeadTooSlow
+from roost.agents.network.egress import proxy_protocol
+from roost.agents.network.egress.proxy_protocol import HeadTooLarge, HeadTooSlow
 from roost.net.errors import InvalidTarget
 from roost.net.host_port import HostPort
 
@@ -19,7 +19,7 @@ def lines(onward: bytes) -> list[bytes]:
 
 
 def test_connect_request_names_its_target() -> None:
-    request = request_head.parse_head(
+    request = proxy_protocol.parse_head(
         b"CONNECT Example.com:443 HTTP/1.1\r\nHost: other.example\r\nProxy-Connection: x" + END
     )
     assert request.tunnel
@@ -27,7 +27,7 @@ def test_connect_request_names_its_target() -> None:
 
 
 def test_the_onward_head_is_rewritten() -> None:
-    request = request_head.parse_head(
+    request = proxy_protocol.parse_head(
         b"GET HTTP://Example.com/a?b=c HTTP/1.1\r\nhost: other.example\r\nAccept: */*\r\nX-Mine: 1\r\nX-Empty:\r\n"
         b"Connection: keep-alive, X-Mine\r\nKeep-Alive: 5\r\nProxy-Connection: keep-alive\r\n"
         b"Proxy-Authorization: Basic c2VjcmV0\r\nTE: trailers\r\nUpgrade: h2c\r\nCookie: a=\xc3\xa9" + END
@@ -55,7 +55,7 @@ def test_the_onward_head_is_rewritten() -> None:
     ],
 )
 def test_the_forms_of_a_url(url: bytes, first: bytes, host: bytes) -> None:
-    assert lines(request_head.parse_head(b"GET %b HTTP/1.1" % url + END).onward)[:2] == [first, host]
+    assert lines(proxy_protocol.parse_head(b"GET %b HTTP/1.1" % url + END).onward)[:2] == [first, host]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_forms_of_a_url(url: bytes, first: bytes, host: bytes) -> None:
     ],
 )
 def test_framing_of_a_body_is_kept(field: bytes, length: int | None, framing: bytes) -> None:
-    request = request_head.parse_head(b"POST http://a.example/ HTTP/1.1\r\n" + field + END)
+    request = proxy_protocol.parse_head(b"POST http://a.example/ HTTP/1.1\r\n" + field + END)
     assert request.length == length
     assert lines(request.onward)[2:] == [framing, b"Connection: close"]
 
@@ -142,7 +142,7 @@ GET = b"GET http://a.example/ HTTP/1.1\r\n"
 )
 def test_ambiguous_heads_are_refused(text: bytes) -> None:
     with pytest.raises(InvalidTarget):
-        request_head.parse_head(text + END)
+        proxy_protocol.parse_head(text + END)
 
 
 @given(
@@ -158,7 +158,7 @@ def test_ambiguous_heads_are_refused(text: bytes) -> None:
 )
 def test_nothing_that_is_accepted_carries_a_second_message(text: bytes) -> None:
     try:
-        request = request_head.parse_head(text + END)
+        request = proxy_protocol.parse_head(text + END)
     except InvalidTarget:
         return
     assert request.onward.count(END) == (not request.tunnel)
@@ -172,7 +172,7 @@ async def read_fed_head(data: bytes, *, end: bool = False, limit: int = 1 << 16)
     reader.feed_data(data)
     if end:
         reader.feed_eof()
-    return await request_head.read_head(reader, 0.05)
+    return await proxy_protocol.read_head(reader, 0.05)
 
 
 async def test_reading_stops_at_the_empty_line() -> None:
@@ -180,8 +180,8 @@ async def test_reading_stops_at_the_empty_line() -> None:
 
 
 async def test_a_head_has_a_size_a_deadline_and_an_end() -> None:
-    assert len(await read_fed_head(b"x" * (request_head.MAX_HEAD - 4) + END)) == request_head.MAX_HEAD
-    for data in (b"x" * (request_head.MAX_HEAD - 3) + END, b"x" * (1 << 17)):
+    assert len(await read_fed_head(b"x" * (proxy_protocol.MAX_HEAD - 4) + END)) == proxy_protocol.MAX_HEAD
+    for data in (b"x" * (proxy_protocol.MAX_HEAD - 3) + END, b"x" * (1 << 17)):
         with pytest.raises(HeadTooLarge):
             await read_fed_head(data)
     with pytest.raises(HeadTooSlow):

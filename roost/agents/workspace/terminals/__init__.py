@@ -1,1 +1,0 @@
-"""Terminals: interactive shells in an agent's container."""
