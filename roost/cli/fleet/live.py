@@ -21,7 +21,6 @@ from roost.agents.workspace.scripts.model import (
 )
 from roost.cli.client.session import ServerSession, error_message, path_segment
 from roost.cli.fleet.document import FleetTask, environment_name, parse_task_record, task_document
-from roost.cli.fleet.live import FleetRequestRefused
 from roost.core.problem import InvalidInput
 from roost.core.yaml_document import parse_yaml
 

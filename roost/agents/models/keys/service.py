@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from roost.agents.models.gateway.model import AgentProviders
 from roost.agents.models.gateway.providers import model_settings
-from roost.agents.models.keys.service import ModelKeyRefused, ModelKeyUntried
 from roost.agents.registry.repository import AgentProfiles
 from roost.agents.setup.secrets.model import ProviderKey, UnreadableSecret
 from roost.agents.setup.secrets.provider_keys import ProviderKeys, ProviderKeyService

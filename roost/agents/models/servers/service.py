@@ -9,18 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roost.agents.models.servers.service import (
-    ASK_SECONDS,
-    MODEL_ID,
-    MODELS_LIMIT,
-    PLACEHOLDER_KEY,
-    ModelAddressTaken,
-    ModelServer,
-    ModelServerAccess,
-    ModelServerAddress,
-    ModelServerNotFound,
-    ServerModelNotFound,
-)
 from roost.agents.registry.repository import AgentProfiles, find_tenant_id
 from roost.agents.setup.secrets.model import SecretKind
 from roost.agents.setup.secrets.service import SecretService
