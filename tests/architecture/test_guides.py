@@ -42,7 +42,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("A request without `max_tokens` gets 8192", "drivers.model.anthropic.request:MAX_TOKENS", 8192),
         (
             "Listing waits at most 5 s for an agent's provider and then leaves it alone for 30 s",
-            "agents.models.gateway.catalog:_LIST_TIMEOUT_SECONDS _FAILURE_TTL_SECONDS",
+            "agents.models.gateway.catalog:_AGENT_LIST_SECONDS _AGENT_FAILURE_TTL_SECONDS",
             (5, 30),
         ),
         (

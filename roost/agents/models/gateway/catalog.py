@@ -18,6 +18,11 @@ _TTL_SECONDS = 30.0
 FAILURE_TTL_SECONDS = 5.0
 TIMEOUT_SECONDS = 15.0
 """Time to cache a response, to cache a failure, and for an upstream to respond."""
+MAX_AGENTS = 256
+MAX_PROVIDERS = 16
+"""Maximum number of agents with open connections, and of providers of one agent."""
+_AGENT_LIST_SECONDS, _AGENT_FAILURE_TTL_SECONDS = 5.0, 30.0
+"""Time for a provider to list its models, which delays a gateway's start, and until the next attempt."""
 
 _log = log.get_logger(__name__)
 
@@ -30,6 +35,8 @@ class _CachedListing:
 
 
 class ModelListing:
+    """Cached list of the models of one upstream."""
+
     def __init__(
         self, upstream: ModelUpstream, *, timeout: float = TIMEOUT_SECONDS, failure_ttl: float = FAILURE_TTL_SECONDS
     ) -> None:
@@ -131,14 +138,12 @@ async def _models_or_none(listing: ModelListing) -> Sequence[str] | None:
         return None
 
 
-MAX_AGENTS = 256
-MAX_PROVIDERS = 16
-"""Maximum number of agents with open connections, and of providers of one agent."""
-_LIST_TIMEOUT_SECONDS, _FAILURE_TTL_SECONDS = 5.0, 30.0
-"""Time for a provider to list its models, which delays a gateway's start, and until the next attempt."""
-
-
 class AgentCatalogs:
+    """Cache of the catalogues of agents with model providers of their own.
+
+    A request keeps its catalogue until it ends; a removed catalogue is closed when its last request has ended.
+    """
+
     def __init__(self, providers: AgentProviders, deployment: ModelCatalog, max_agents: int = MAX_AGENTS) -> None:
         self._providers = providers
         self._deployment = deployment
@@ -182,7 +187,7 @@ class AgentCatalogs:
                 settings = (await self._providers.settings(agent_id))[:MAX_PROVIDERS]
                 entry.upstreams = [self._providers.connect(agent_id, one) for one in settings]
                 listings = [
-                    ModelListing(upstream, timeout=_LIST_TIMEOUT_SECONDS, failure_ttl=_FAILURE_TTL_SECONDS)
+                    ModelListing(upstream, timeout=_AGENT_LIST_SECONDS, failure_ttl=_AGENT_FAILURE_TTL_SECONDS)
                     for upstream in entry.upstreams
                 ]
                 entry.catalog = ModelCatalog(listings, fallback=self._deployment) if listings else self._deployment

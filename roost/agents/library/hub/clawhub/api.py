@@ -153,7 +153,7 @@ async def withdraw_skill(
 async def list_registry_versions(hub: Hub, slug: Slug, owner: _Handle = None) -> schemas.RegistryVersionList:
     """List the versions of a skill, last published first."""
     _, versions = await hub.get_detail(parse_reference(slug, owner))
-    return schemas.RegistryVersionList(items=[schemas.version_summary(one) for one in versions])
+    return schemas.RegistryVersionList(items=[schemas.latest_record(one) for one in versions])
 
 
 @router.get("/api/v1/skills/{slug}/versions/{version}")
@@ -213,8 +213,8 @@ async def resolve_version(
 ) -> schemas.ResolveVersionResponse:
     """Return the version whose files have that fingerprint, and the newest one."""
     match = await hub.find_by_fingerprint(found.skill, fingerprint.lower())
-    latest = schemas.version_summary(found.version)
-    return schemas.ResolveVersionResponse(match=match and schemas.version_summary(match), latest_version=latest)
+    latest = schemas.latest_record(found.version)
+    return schemas.ResolveVersionResponse(match=match and schemas.latest_record(match), latest_version=latest)
 
 
 @router.get("/api/v1/whoami")

@@ -277,9 +277,7 @@ PUBLISH_OPENAPI = _describe_publication()
 def list_response(found: Sequence[HubListing], next_cursor: str | None) -> RegistryListResponse:
     items = [
         RegistryListItem(
-            **_skill_fields(one.skill, one.version),
-            latest_version=version_summary(one.version),
-            owner=_owner(one.skill),
+            **_skill_fields(one.skill, one.version), latest_version=latest_record(one.version), owner=_owner(one.skill)
         )
         for one in found
     ]
@@ -289,14 +287,14 @@ def list_response(found: Sequence[HubListing], next_cursor: str | None) -> Regis
 def skill_response(found: HubListing) -> RegistrySkillResponse:
     return RegistrySkillResponse(
         skill=RegistrySkillRecord(**_skill_fields(found.skill, found.version)),
-        latest_version=version_summary(found.version),
+        latest_version=latest_record(found.version),
         owner=_owner(found.skill),
         moderation=describe_moderation(found.version),
     )
 
 
 def version_response(found: HubListing, files: Sequence[RegistryVersionFileRecord]) -> RegistryVersionResponse:
-    latest = version_summary(found.version)
+    latest = latest_record(found.version)
     return RegistryVersionResponse(
         version=RegistryVersionRecord(**vars(latest), cid=found.version.cid, files=files),
         skill=RegistrySkillRecord(**_skill_fields(found.skill, found.version)),
@@ -355,7 +353,7 @@ def _skill_fields(skill: HubSkill, latest: HubVersion) -> dict[str, Any]:
     }
 
 
-def version_summary(version: HubVersion) -> LatestVersionRecord:
+def latest_record(version: HubVersion) -> LatestVersionRecord:
     return LatestVersionRecord(
         version=version.version,
         created_at=to_millis(version.created_at),

@@ -27,6 +27,7 @@ from roost.core.problem import NotFound
 from roost.core.ttl_cache import TTLCache
 from roost.identity import tenants
 
+LIFETIME = timedelta(hours=1)
 _VERDICT_SECONDS, _VERDICTS_KEPT = 5.0, 2_000
 
 
@@ -76,9 +77,6 @@ class RegistryService:
         if owner and owner.removeprefix("@").lower() != own:
             raise OwnerRefused(f"You publish as @{own}, not as @{owner.removeprefix('@')[:40]}")
         return own
-
-
-LIFETIME = timedelta(hours=1)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Checks that no pattern of one line expresses: of bytes of files, Unicode tricks and encoded blocks. Pure."""
+"""Checks that no pattern of a line expresses: of bytes of files, of Unicode tricks and of encoded blocks. Pure."""
 
 import re
 import unicodedata
