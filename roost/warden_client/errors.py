@@ -15,6 +15,8 @@ from roost.core.problem import (
 
 
 class ContainerNotRunning(ServiceUnavailable):
+    """The agent has no running container."""
+
     message = "The agent's container is not running"
 
 
@@ -114,6 +116,8 @@ class WardenTerminalNotFound(NotFound):
 
 
 class WardenTerminalTaken(ResourceConflict):
+    """Another client has connected to the terminal."""
+
     message = "Another client has taken the terminal"
 
 
