@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,24 +118,21 @@ def install_uv(lock: Path) -> bool:
 
 def install_packages(*arguments: str) -> bool:
     """Install with uv; with pip where that fails, because only pip knows all that pip can be configured with."""
-    from roost.core.machine.package_installer import uv_command, uv_environment
+    from roost.drivers.engine.package_installer import uv_command
 
-    command = [*uv_command(PYTHON), "--python", str(PYTHON), *arguments]
-    if run_installer(command, uv_environment(PYTHON), explain=False):
+    if run_installer([*uv_command(PYTHON), "--python", str(PYTHON), *arguments], explain=False):
         return True
     print("uv could not install them; trying with pip ...", flush=True)
     return run_installer([*PIP, "install", *arguments])
 
 
-def run_installer(
-    command: Sequence[str], environment: Mapping[str, str] | None = None, *, explain: bool = True
-) -> bool:
+def run_installer(command: Sequence[str], *, explain: bool = True) -> bool:
     """Run uv or pip; show what it does, and what it said only when it failed."""
     from roost.core.machine.network_advice import advise_network
 
     said: list[str] = []
     with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, close_fds=False
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, close_fds=False
     ) as process:
         for line in process.stdout or ():
             said.append(line.rstrip())

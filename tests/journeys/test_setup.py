@@ -13,7 +13,7 @@ FILES = ("scripts/setup.py", "pyproject.toml", "roost/__init__.py", "roost/core/
 
 
 def test_a_registry_with_an_unknown_certificate_is_explained(tmp_path: Path) -> None:
-    for name in (*FILES, "roost/core/machine/network_advice.py", "roost/core/machine/package_installer.py"):
+    for name in (*FILES, "roost/core/machine/network_advice.py", "roost/drivers/engine/package_installer.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CHECKOUT / name, tmp_path / name)
     (tmp_path / "requirements").mkdir()

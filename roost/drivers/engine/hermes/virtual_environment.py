@@ -1,4 +1,4 @@
-"""A virtual environment that works at its path in a container, created without `ensurepip` and filled by our own pip.
+"""A virtual environment that works at its path in a container, created without `ensurepip` and filled by our own uv or pip.
 
 Containers have the system's `/usr`, so the system's Python is preferred; otherwise the Python that runs Roost is
 mounted at its own path. `pyvenv.cfg` makes the environment relocatable, except for scripts with an absolute shebang,
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
+from roost.drivers.engine.package_installer import uv_command
 from roost.drivers.engine.version_folder import InstallStaging
 
 TARGET = "/engine/hermes"
@@ -40,9 +41,15 @@ def create_environment(staging: InstallStaging, requirements: Sequence[str], exp
     path = staging.path
     venv = [str(find_interpreter()), "-I", "-m", "venv", "--without-pip", "--symlinks", str(path)]
     staging.run(venv, lambda _: None)
-    pip = [sys.executable, "-m", "pip", "--python", str(path / "bin/python3"), "--disable-pip-version-check"]
-    install = ["install", "--no-input", "--no-user", "--no-warn-script-location", *requirements]
-    staging.run([*pip, *install], _counter(expected, progress))
+    options = ["--python", str(path / "bin/python3"), *requirements]
+    # Compiled, because containers cannot write there; without a cache, whose files another umask may have made.
+    uv = [*uv_command(Path(sys.executable)), "--compile-bytecode", "--no-cache", *options]
+    try:
+        progress("Installing packages", None)
+        staging.run(uv, lambda _: None)
+    except EngineInstallFailed:  # only pip knows all that pip can be configured with
+        pip = [sys.executable, "-m", "pip", *options[:2], "--disable-pip-version-check", "install", "--no-input"]
+        staging.run([*pip, "--no-user", "--no-warn-script-location", *requirements], _counter(expected, progress))
     for script in (path / "bin").iterdir():
         if not script.name.startswith("python"):
             script.unlink()

@@ -1,0 +1,40 @@
+"""uv, which installs Python packages in parallel, with the registries and certificates of pip (decision 0052).
+
+`scripts/setup.py` uses it, too, so it imports the standard library only.
+"""
+
+import ast
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+_OPTIONS = {"index-url": "--default-index", "extra-index-url": "--index"}
+
+
+def uv_command(python: Path) -> Sequence[str]:
+    """Return the start of a command that installs packages with the uv that stands beside a Python."""
+    settings: dict[str, str] = {}
+    for line in _list_pip_settings(python).splitlines():  # the environment's first: `:env:.index-url='https://...'`
+        name, _, value = line.partition("=")
+        settings.setdefault(name.rpartition(".")[2], ast.literal_eval(value))
+    certificate = [f"SSL_CERT_FILE={settings['cert']}"] if "cert" in settings else []
+    command = [
+        "/usr/bin/env",
+        *certificate,
+        str(python.parent / "uv"),
+        "pip",
+        "install",
+        "--no-config",
+        "--no-progress",
+    ]
+    # As pip does: the best version of all registries. By default, the first registry that knows a name would be the only one.
+    command += ["--index-strategy", "unsafe-best-match"]
+    for name, option in _OPTIONS.items():
+        for url in settings.get(name, "").split():
+            command += [option, url]
+    return command
+
+
+def _list_pip_settings(python: Path) -> str:
+    command = [str(python), "-I", "-m", "pip", "config", "list"]
+    return subprocess.run(command, check=False, capture_output=True, text=True).stdout
