@@ -279,7 +279,7 @@ RULES: tuple[Rule, ...] = (
             "roost/warden/service.py",
             "roost/warden/tree_operations.py",
         ),
-        "import at the top of the module; only the command line, drivers, migrations and the warden load what is heavy late",
+        "import at the top of the module; only the command line, drivers, the warden and migrations load late",
         "def run():\n    import json",
     ),
     Rule(

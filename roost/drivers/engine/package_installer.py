@@ -27,7 +27,7 @@ def uv_command(python: Path) -> Sequence[str]:
         "--no-config",
         "--no-progress",
     ]
-    # As pip does: the best version of all registries. By default, the first registry that knows a name would be the only one.
+    # As pip does. By default, uv asks only the first registry that knows a name.
     command += ["--index-strategy", "unsafe-best-match"]
     for name, option in _OPTIONS.items():
         for url in settings.get(name, "").split():

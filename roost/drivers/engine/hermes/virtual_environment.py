@@ -1,4 +1,4 @@
-"""A virtual environment that works at its path in a container, created without `ensurepip` and filled by our own uv or pip.
+"""A virtual environment that works at its path in a container, created without `ensurepip` and filled by our own uv.
 
 Containers have the system's `/usr`, so the system's Python is preferred; otherwise the Python that runs Roost is
 mounted at its own path. `pyvenv.cfg` makes the environment relocatable, except for scripts with an absolute shebang,
