@@ -27,7 +27,11 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("searches the last 1,000 lines", "agents.workspace.logs.service:_FILTERED_LINES", 1000),
         ("more than 256 streams of one agent", "agents.workspace.logs.service:MAX_READERS", 256),
         ("Lines longer than 16 KiB are cut", "warden.process_logs:MAX_LINE_BYTES", 16 * KIB),
-        ("the server keeps 1,000 lines or 1 MiB", "agents.workspace.logs.feed:_MAX_MESSAGES _MAX_CHARS", (1000, MIB)),
+        (
+            "the server keeps 1,000 lines or 1 MiB",
+            "agents.workspace.logs.service:_MAX_MESSAGES _MAX_CHARS",
+            (1000, MIB),
+        ),
         ("reads nothing for 10 s is disconnected", "http.server.websocket:_DRAIN_TIMEOUT", 10),
     ],
     "models": [
@@ -73,7 +77,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     ],
     "move-an-agent": [
         ("blocks; files and folders | 250,000 each", "storage.content.car_receiver:MAX_BLOCKS", 250_000),
-        ("`manifest.json` | 1 MiB", "agents.workspace.scripts.manifest:MANIFEST_LIMIT", MIB),
+        ("`manifest.json` | 1 MiB", "agents.workspace.scripts.model:MANIFEST_LIMIT", MIB),
     ],
     "no-domain": [("a range of at most 1000 ports", "setting_types:_PORTS_LIMIT", 1000)],
     "operating": [
@@ -161,7 +165,7 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
     "scripts": [
         (
             "JSON of at most 1 MiB, a script has at most 64 KiB",
-            "agents.workspace.scripts.manifest:MANIFEST_LIMIT SCRIPT_LIMIT",
+            "agents.workspace.scripts.model:MANIFEST_LIMIT SCRIPT_LIMIT",
             (MIB, 64 * KIB),
         ),
         ("for at most 5 minutes", "agents.workspace.scripts.model:BUILD_TIMEOUT_SECONDS", 300),
