@@ -151,7 +151,6 @@ class VersionService:
 
 
 def _progress_logger(engine: Engine, version: str) -> Progress:
-    """Return a callback that logs progress every few seconds."""
     last = -_LOG_INTERVAL_SECONDS
 
     def progress(step: str, done: float | None) -> None:

@@ -195,7 +195,11 @@ class UpdateWorkflow:
         try:
             await self._start.start_container(agent, new_container=True)
             if step.tried:
-                output += await self._restore(operation, agent)
+                try:
+                    folders = self._runtimes.get_engine(agent.engine).state
+                    await _copy_state(self._runtimes.get_warden(agent.id), _RESTORE_SCRIPT, operation.id, folders)
+                except Problem as problem:  # the old version runs with the present state then
+                    output.append(problem.message)
             await self._start.start_agent(agent, new_container=False)
         except Exception as error:
             reason = f"{step.reason}\nThe rollback to {step.previous} failed too: {_public_reason(error)}"
@@ -203,15 +207,6 @@ class UpdateWorkflow:
             raise
         await operation.guard(lambda connection: self._start.mark_running(connection, agent.id))
         return UpdateResult(False, step.previous, step.previous, "\n".join(output))
-
-    async def _restore(self, operation: ClaimedOperation, agent: Agent) -> Sequence[str]:
-        """Restore the saved state; return the reason if that fails."""
-        warden, folders = self._runtimes.get_warden(agent.id), self._runtimes.get_engine(agent.engine).state
-        try:
-            await _copy_state(warden, _RESTORE_SCRIPT, operation.id, folders)
-        except Problem as problem:
-            return [problem.message]
-        return []
 
     async def _record(self, operation: ClaimedOperation, step: _UpdateStep, version: str) -> _UpdateStep:
         """Record the step and the agent's version in one transaction."""

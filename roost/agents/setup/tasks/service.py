@@ -110,7 +110,6 @@ class TaskService:
 
     @asynccontextmanager
     async def _exclusive_engine(self, agent_id: str, failure: type[Problem]) -> AsyncGenerator[_TaskEngine]:
-        """Return the engine while holding the lock of the agent's tasks."""
         lock = self._locks.setdefault(agent_id, asyncio.Lock())
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):

@@ -199,10 +199,10 @@ class AgentPush(PushHandler):
     _prepare: Callable[[], Awaitable[ExpectEntries]]
     _build: PushBuild
     _lock: asyncio.Lock
-    is_accepted: bool = False
-    is_applied: bool = False
-    _manifest: ManifestScripts = field(default_factory=ManifestScripts)
-    _expect: ExpectEntries | None = None
+    is_accepted: bool = field(default=False, init=False)
+    is_applied: bool = field(default=False, init=False)
+    _manifest: ManifestScripts = field(default_factory=ManifestScripts, init=False)
+    _expect: ExpectEntries | None = field(default=None, init=False)
 
     async def begin(self, updates: Sequence[RefUpdate]) -> None:
         if [update.ref for update in updates] != [MAIN]:
