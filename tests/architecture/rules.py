@@ -27,6 +27,7 @@ _IN_CONTAINERS = (  # programs of their own
 )
 _INSTALLED = (  # engine drivers where they install software, or read a program that lies beside them
     *("roost/drivers/engine/contract.py", "roost/drivers/engine/fake/driver.py"),
+    "roost/drivers/engine/package_installer.py",
     "roost/drivers/engine/version_folder.py",
     *("roost/drivers/engine/hermes/driver.py", "roost/drivers/engine/hermes/configuration.py"),
     *("roost/drivers/engine/hermes/virtual_environment.py", "roost/drivers/engine/hermes/tasks.py"),
