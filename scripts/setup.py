@@ -120,7 +120,7 @@ def install_packages(*arguments: str) -> bool:
     """Install with uv; with pip where that fails, because only pip knows all that pip can be configured with."""
     from roost.drivers.engine.package_installer import uv_command
 
-    if run_installer([*uv_command(PYTHON), "--python", str(PYTHON), *arguments], explain=False):
+    if run_installer([*uv_command(PYTHON), "--compile-bytecode", "--python", str(PYTHON), *arguments], explain=False):
         return True
     print("uv could not install them; trying with pip ...", flush=True)
     return run_installer([*PIP, "install", *arguments])
