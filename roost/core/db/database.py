@@ -17,10 +17,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psycopg
 from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from roost.core import log
 from roost.core.db.changes import CHANGES, DataChange, record_change
@@ -225,10 +224,10 @@ def _is_full_or_broken(error: DBAPIError) -> bool:
 
 def _is_unavailable(error: DBAPIError) -> bool:
     """Return whether PostgreSQL refuses connections, or cut this one; it gives no code for failed connections."""
-    if not isinstance(error.orig, psycopg.Error):
+    if not hasattr(error.orig, "sqlstate"):  # SQLite's; psycopg, which takes 9 MB, is not imported for it
         return False
-    state = error.orig.sqlstate
-    is_refused = isinstance(error.orig, psycopg.OperationalError) and state in {None, _TOO_MANY_CONNECTIONS}
+    state: str | None = getattr(error.orig, "sqlstate", None)
+    is_refused = isinstance(error, OperationalError) and state in {None, _TOO_MANY_CONNECTIONS}
     return error.connection_invalidated or is_refused or (state or "")[:2] in _NO_CONNECTION
 
 
