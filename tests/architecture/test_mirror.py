@@ -44,6 +44,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/network/domains/*.py": "tests/contract/test_domains.py",
     "roost/setting_types.py": "tests/test_config.py",
     "roost/settings.py": "tests/test_config.py",
+    "roost/drivers/facilitator/x402_sdk.py": "tests/drivers/facilitator/test_x402_client.py",
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
     "roost/storage/payments/api.py": "tests/contract/payments/test_payments.py",
@@ -70,6 +71,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/library/skills/schemas.py": "tests/contract/test_skills.py",
     "roost/agents/library/skills/api.py": "tests/contract/test_skills.py",
     "roost/agents/library/skills/delivery.py": "tests/contract/test_agent_skills.py",
+    "roost/drivers/model/provider_error.py": "tests/drivers/model/test_remote.py",
     "roost/drivers/model/history.py": "tests/drivers/model/test_histories.py",
     "roost/agents/models/keys/*.py": "tests/contract/test_model_keys.py",  # with providers that answer
     "roost/agents/setup/secrets/provider_keys.py": "tests/contract/test_model_keys.py",
