@@ -41,8 +41,8 @@ class InstallPluginRequest(StorageSchema):
     plugin_id: StrictInt
 
 
-class AccessControlRecord(ApiSchema):
-    """`value` of an access token is its first characters. Clients expect access controls in camelCase."""
+class AccessControlRecord(ApiSchema):  # in camelCase, as clients expect it of this one
+    """`value` of an access token is its first characters."""
 
     id: str
     value: str
