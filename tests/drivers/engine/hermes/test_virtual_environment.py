@@ -27,8 +27,14 @@ def wheel(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_moved_environment_works(tmp_path: Path, wheel: Path) -> None:
+@pytest.mark.parametrize("uv_works", [True, False])
+def test_a_moved_environment_works(
+    tmp_path: Path, wheel: Path, uv_works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uv made it, or pip where uv fails; either compiles the modules."""
     progress: list[tuple[str, float | None]] = []
+    if not uv_works:
+        monkeypatch.setattr(virtual_environment, "uv_command", lambda _: ["/bin/false"])
 
     def fill(staging: InstallStaging) -> None:
         virtual_environment.create_environment(
@@ -48,7 +54,8 @@ def test_a_moved_environment_works(tmp_path: Path, wheel: Path) -> None:
         "python3.12",
         "python3.13",
     }
-    assert progress[-1] == ("Unpacking", 0.8)
+    assert progress[-1] == (("Installing packages", None) if uv_works else ("Unpacking", 0.8))
+    assert list(elsewhere.rglob("roostling.*.pyc"))
     assert virtual_environment.has_interpreter(elsewhere)
 
 
