@@ -60,7 +60,7 @@ def _read_revision(connection: Connection) -> str | None:
 
 
 def _run_migrations(connection: Connection) -> None:
-    from alembic import command  # only for an upgrade: with its templates it takes 10 MB of memory
+    from alembic import command  # only for an upgrade: with its templates it takes 7 MB of memory
     from alembic.config import Config
 
     config = Config()

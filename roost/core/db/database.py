@@ -224,7 +224,7 @@ def _is_full_or_broken(error: DBAPIError) -> bool:
 
 def _is_unavailable(error: DBAPIError) -> bool:
     """Return whether PostgreSQL refuses connections, or cut this one; it gives no code for failed connections."""
-    if not hasattr(error.orig, "sqlstate"):  # SQLite's; psycopg, which takes 9 MB, is not imported for it
+    if not hasattr(error.orig, "sqlstate"):  # SQLite's; psycopg, which takes 5 MB, is not imported for it
         return False
     state: str | None = getattr(error.orig, "sqlstate", None)
     is_refused = isinstance(error, OperationalError) and state in {None, _TOO_MANY_CONNECTIONS}
