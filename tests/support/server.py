@@ -91,7 +91,12 @@ async def running(
     )
     roost = app.build_server(settings, drivers, app.open_tls_sockets(settings))
     others = asyncio.all_tasks()
-    await roost.start()
+    try:
+        await roost.start()
+    except BaseException:
+        for opened in listeners:
+            opened.close()
+        raise
     over = asyncio.Event()
     serving = asyncio.create_task(roost.http.run_on(listeners, over))
     server = RunningServer(roost, settings.port)

@@ -20,13 +20,16 @@ from roost.drivers.runtime.contract import (
     Capabilities,
     ContainerLimits,
     ContainerSpec,
+    ContainerStartTimedOut,
     Enforcement,
     Runtime,
     RuntimeFailed,
 )
 from roost.warden_client.client import WardenClient
+from roost.warden_client.errors import WardenTimedOut
 
 _TIMEOUT_SECONDS = 10.0
+_ATTEMPTS = 3  # a start of the server must not fail because its machine stood still for a moment
 _PROBE = "probe-"
 _NOT_JOINED = "the container did not join its group"
 _NOT_AS_ROOT = "agents share the server's user; run as root, it gives each its own"
@@ -74,28 +77,32 @@ This machine is a container. If its restrictions are the cause, start it with
 
 
 async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabilities:
-    """Test a real container, within 10 s plus its removal. Never raises."""
-    agent_id = f"{_PROBE}{ids.new_host_label(10)}"
-    try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS):
-            container = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
-            argv = [str(starter.prepare_tools().python), "-I", "-c", _PROBE_PROGRAM]
-            result = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_TIMEOUT_SECONDS)
-            if result.exit_code != 0:
-                reason = result.stderr.decode(errors="replace")[-300:]
-                raise RuntimeFailed(f"Python does not run in a container: {reason}")
-            facts = json.loads(result.stdout)
-            members = [cgroup.read_words(group / "cgroup.procs") for group in starter.control_groups(agent_id)]
-            joined = all(str(container.pid) in pids for pids in members)
-            enforcement = [*_isolation(facts), *_limits(facts, joined), *_priorities(facts), *_users()]
-            return Capabilities(usable=True, enforcement=enforcement)
-    except TimeoutError:
-        return _unusable(f"No container was ready within {_TIMEOUT_SECONDS:.0f} s", starter)
-    except (Problem, OSError, ValueError, KeyError) as error:
-        return _unusable(str(error), starter)
-    finally:
-        with suppress(Problem):
-            await runtime.delete(agent_id)
+    """Test a real container, within 10 s plus its removal; if it is not ready by then, others. Never raises."""
+    for _ in range(_ATTEMPTS):
+        agent_id = f"{_PROBE}{ids.new_host_label(10)}"
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                return Capabilities(usable=True, enforcement=await _test_container(runtime, starter, agent_id))
+        except (TimeoutError, ContainerStartTimedOut, WardenTimedOut):
+            continue
+        except (Problem, OSError, ValueError, KeyError) as error:
+            return _unusable(str(error), starter)
+        finally:
+            with suppress(Problem):
+                await runtime.delete(agent_id)
+    return _unusable(f"No container was ready within {_TIMEOUT_SECONDS:.0f} s, {_ATTEMPTS} times", starter)
+
+
+async def _test_container(runtime: Runtime, starter: ContainerStarter, agent_id: str) -> Sequence[Enforcement]:
+    container = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
+    argv = [str(starter.prepare_tools().python), "-I", "-c", _PROBE_PROGRAM]
+    result = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_TIMEOUT_SECONDS)
+    if result.exit_code != 0:
+        raise RuntimeFailed(f"Python does not run in a container: {result.stderr.decode(errors='replace')[-300:]}")
+    facts = json.loads(result.stdout)
+    members = [cgroup.read_words(group / "cgroup.procs") for group in starter.control_groups(agent_id)]
+    joined = all(str(container.pid) in pids for pids in members)
+    return [*_isolation(facts), *_limits(facts, joined), *_priorities(facts), *_users()]
 
 
 def is_recent_probe(container: ContainerRecord) -> bool:

@@ -1,10 +1,12 @@
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.probe import machine_advice
 from roost.drivers.runtime.bwrap.start import get_controllers
+from roost.drivers.runtime.contract import Container, ContainerSpec, ContainerStartTimedOut
 from tests.drivers.runtime.bwrap.containers import AS_ROOT
 
 
@@ -43,6 +45,23 @@ async def test_the_probe_reports_why_no_container_starts(tmp_path: Path) -> None
     assert not capabilities.usable
     assert "No permissions to create new namespace" in capabilities.error
     assert not capabilities.enforcement
+    assert not list((tmp_path / "data/agents").iterdir())
+
+
+@pytest.mark.container
+async def test_the_probe_tries_again_when_a_container_is_not_ready_in_time(tmp_path: Path) -> None:
+    class SlowRuntime(BwrapRuntime):
+        started: ClassVar[list[str]] = []
+
+        async def start(self, spec: ContainerSpec) -> Container:
+            self.started.append(spec.agent_id)
+            if len(self.started) == 1:
+                raise ContainerStartTimedOut("The container was not ready within 10 s")
+            return await super().start(spec)
+
+    capabilities = await SlowRuntime(tmp_path / "data").probe()
+    assert capabilities.usable, capabilities.error
+    assert len(set(SlowRuntime.started)) == 2
     assert not list((tmp_path / "data/agents").iterdir())
 
 
