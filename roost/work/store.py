@@ -48,7 +48,7 @@ _UNORDERED = sa.and_(_UNFINISHED, _o.tenant_id.is_not(None))
 for _name, _columns, _where in (
     ("ix_operations_finished_at", (_o.finished_at,), _o.finished_at.is_not(None)),
     ("ix_operations_unfinished", (_o.subject, _o.number), _UNFINISHED),
-    ("ix_operations_ordered", (_o.tenant_id, _o.number), _ORDERED),
+    ("ix_operations_ordered", (_o.kind, _o.actor, _o.number), _ORDERED),
     ("ix_operations_unordered", (_o.state, _o.kind, _o.subject, _o.run_after), _UNORDERED),
 ):
     sa.Index(_name, *_columns, sqlite_where=_where, postgresql_where=_where)
@@ -169,10 +169,15 @@ def claim_operations(
             is_ours,
             ~sa.exists().where(is_older),
         )
-        .order_by(*([_o.actor == SERVER] if requested_first else []), _o.number)
-        .limit(limit)
+        .order_by(_o.number)
     )
-    return _begin_attempts(connection, due, owner, until)
+    if not requested_first:
+        return _begin_attempts(connection, due.limit(limit), owner, until)
+    # Two queries, because one that sorts by the actor would read all due operations.
+    claimed = _begin_attempts(connection, due.where(_o.actor.is_distinct_from(SERVER)).limit(limit), owner, until)
+    if (rest := limit - len(claimed)) > 0:
+        claimed += _begin_attempts(connection, due.where(_o.actor == SERVER).limit(rest), owner, until)
+    return claimed
 
 
 def claim_unordered(

@@ -9,6 +9,7 @@ import itertools
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -16,9 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 import psycopg
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.engine import make_url
 
 from roost.core.db import Database
@@ -66,6 +69,22 @@ def bare_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> It
         yield f"sqlite:///{tmp_path / 'bare.db'}"
     else:
         yield from postgres_copy(request.getfixturevalue("postgres_url"), "template0")
+
+
+@contextmanager
+def count_steps(connection: Connection) -> Iterator[list[int]]:
+    """Count the instructions that SQLite executes, in the only item of a list: work as a number, without time."""
+    driver, steps = cast("sqlite3.Connection", connection.connection.dbapi_connection), [0]
+
+    def step() -> int:
+        steps[0] += 1
+        return 0
+
+    driver.set_progress_handler(step, 1)
+    try:
+        yield steps
+    finally:
+        driver.set_progress_handler(None, 1)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,23 @@
 """Tables and SQL of files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import IdQuery, JsonText, UtcTime, metadata, page_by_creation, read_one, read_record, record_values
+from roost.core.db import (
+    IdQuery,
+    JsonText,
+    UtcTime,
+    metadata,
+    page_by_creation,
+    read_one,
+    read_record,
+    record_values,
+    unindexed,
+)
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
 from roost.storage.files.model import (
@@ -33,13 +43,14 @@ files = sa.Table(
     sa.Column("number_of_files", sa.Integer, nullable=False),
     sa.Column("mime_type", sa.String(255), nullable=False),
     sa.Column("keyvalues", JsonText, nullable=False),
-    sa.Column("group_id", sa.String(36), sa.ForeignKey("groups.id", ondelete="SET NULL"), index=True),
+    sa.Column("group_id", sa.String(36), sa.ForeignKey("groups.id", ondelete="SET NULL")),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
     sa.Column("expires_at", UtcTime, index=True),
     sa.Column("deleted_at", UtcTime),
     sa.Index("ix_files_cid", "cid"),
     sa.Index("ix_files_tenant_id_network_created_at_id", "tenant_id", "network", "created_at", "id"),
+    sa.Index("ix_files_group_list", "group_id", "tenant_id", "network", "created_at", "id"),
     sa.Index(
         "uq_files_tenant_id_network_cid",
         "tenant_id",
@@ -67,6 +78,9 @@ id_aliases = sa.Table(
     sa.Column("file_id", sa.String(36), sa.ForeignKey("files.id"), nullable=False),
 )
 """Reserved ids of uploads whose content already had a file."""
+
+_FEW_FILES = 1_000
+"""Files that are found by a keyvalue and then sorted; more are looked for in the order of the list."""
 
 
 def insert_file(connection: Connection, file: File) -> None:
@@ -131,7 +145,10 @@ def list_files(
     limit: int,
 ) -> Sequence[File]:
     """List files that match the filter, by creation, after a cursor."""
-    query = _select_files(tenant_id, network).where(*_conditions(filters))
+    rare = {key for key, value in filters.keyvalues.items() if _has_few_files(connection, key, value)}
+    # SQLite would read all files of the tenant in the order of the list, however few match.
+    tenant = unindexed(files.c.tenant_id) if rare or filters.cid is not None else files.c.tenant_id
+    query = sa.select(files).where(tenant == tenant_id, *_listed(network), *_conditions(filters, rare))
     ordered = page_by_creation(query, files.c.created_at, files.c.id, after, ascending=filters.ascending)
     return [_file(row) for row in connection.execute(ordered.limit(limit))]
 
@@ -190,14 +207,29 @@ def list_expired(connection: Connection, at: datetime, limit: int) -> Sequence[F
 
 
 def _tenant_conditions(tenant_id: str, network: ContentNetwork) -> list[Any]:
-    return [files.c.tenant_id == tenant_id, files.c.network == network, files.c.deleted_at.is_(None)]
+    return [files.c.tenant_id == tenant_id, *_listed(network)]
+
+
+def _listed(network: ContentNetwork) -> list[Any]:
+    return [files.c.network == network, files.c.deleted_at.is_(None)]
 
 
 def _select_files(tenant_id: str, network: ContentNetwork) -> sa.Select[Any]:
     return sa.select(files).where(*_tenant_conditions(tenant_id, network))
 
 
-def _conditions(filters: FileFilter) -> list[Any]:
+def _has_few_files(connection: Connection, key: str, value: str | float) -> bool:
+    """Return whether few files, of all tenants, have the keyvalue."""
+    others = sa.select(file_keyvalues.c.file_id).where(*_equals(key, value)).offset(_FEW_FILES).limit(1)
+    return connection.execute(others).first() is None
+
+
+def _equals(key: str, value: str | float) -> tuple[Any, Any]:
+    return file_keyvalues.c.key == key, file_keyvalues.c.value == format_value(value)
+
+
+def _conditions(filters: FileFilter, rare: Collection[str] = ()) -> list[Any]:
+    """Return the conditions of a filter; `rare` are the keys of keyvalues by which to find files."""
     found: list[Any] = []
     if filters.nothing:
         found.append(sa.false())
@@ -212,8 +244,9 @@ def _conditions(filters: FileFilter) -> list[Any]:
     if filters.cid is not None:
         found.append(files.c.cid.in_(filters.cid))
     for key, value in filters.keyvalues.items():
-        pair = (file_keyvalues.c.key == key, file_keyvalues.c.value == format_value(value))
-        found.append(files.c.id.in_(sa.select(file_keyvalues.c.file_id).where(*pair)))
+        pairs = sa.select(file_keyvalues.c.file_id).where(*_equals(key, value))
+        is_own = pairs.where(file_keyvalues.c.file_id == files.c.id).exists()
+        found.append(files.c.id.in_(pairs) if key in rare else is_own)
     return found
 
 

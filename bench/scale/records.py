@@ -1,0 +1,154 @@
+"""Agents and files in bulk: rows as the API would write them, made inside the database."""
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from roost.agents.registry.store import agents
+from roost.core.db import Connection
+from roost.identity import tenants
+from roost.identity.store import gateway_tokens
+from roost.identity.tenants import DEFAULT_TENANT
+from roost.storage.content.store import blocks, holds, packs, stored
+from roost.storage.files.groups.store import groups
+from roost.storage.files.store import file_keyvalues, files
+from roost.storage.vectors.store import file_vectors, vector_segments
+
+GROUP_FILES = 1_000
+BATCH_FILES = 10
+"""Files with the same keyvalue `batch`."""
+DIMENSION = 16
+MODEL = "scale"
+_FILE_BYTES = 5
+_VECTOR = (b"\x00\x00\x80\x3e" * DIMENSION).hex()
+"""A unit vector: each of its 16 numbers is 0.25."""
+
+
+def add_agents(connection: Connection, first: int, last: int, host_id: str) -> None:
+    """Add stopped agents with the numbers `first` to `last`."""
+    tenant = _quote(tenants.ensure_tenant(connection, DEFAULT_TENANT).id)
+    agent_id, sealed = _spread_id("agent"), _binary(connection, "00")
+    _fill(
+        connection,
+        agents,
+        (first, last),
+        id=agent_id,
+        tenant_id=tenant,
+        name="'agent ' || i",
+        description="'An agent of a long list.'",
+        engine="'fake'",
+        engine_version="'1.0.0'",
+        internal_sealed=sealed,
+        state="'not_running'",
+        deleted="(1 = 0)",
+        host_id=_quote(host_id),
+        created_at=_TIME,
+        updated_at=_TIME,
+    )
+    digest = _random_binary(connection)
+    _fill(
+        connection,
+        gateway_tokens,
+        (first, last),
+        agent_id=agent_id,
+        tenant_id=tenant,
+        digest=digest,
+        sealed=sealed,
+        created_at=_TIME,
+    )
+
+
+def add_files(connection: Connection, first: int, last: int) -> None:
+    """Add small public files with the numbers `first` to `last`: in groups, with keyvalues, content and a vector."""
+    tenant, span = _quote(tenants.ensure_tenant(connection, DEFAULT_TENANT).id), (first, last)
+    file_id, pack_id, group = _spread_id("file"), _spread_id("pack"), f"'group ' || ((i - 1) / {GROUP_FILES})"
+    times = {"created_at": _TIME, "updated_at": _TIME}
+    owned = {"tenant_id": tenant, "network": "'public'"}
+    batch = f"'b' || ((i - 1) / {BATCH_FILES})"
+    new_groups = ((first - 1 + GROUP_FILES - 1) // GROUP_FILES * GROUP_FILES + 1, last)
+    name = f"'group ' || ((i - 1) / {GROUP_FILES})"
+    _fill(connection, groups, new_groups, GROUP_FILES, id=group, name=name, is_public="(1 = 0)", **owned, **times)
+    _fill(
+        connection,
+        files,
+        span,
+        id=file_id,
+        cid="'bafkrei' || (1000000000 + i)",
+        name="'file ' || i || '.txt'",
+        size=str(_FILE_BYTES),
+        number_of_files="1",
+        mime_type="'text/plain'",
+        keyvalues=f"""'{{"kind": "bench", "batch": "' || {batch} || '"}}'""",
+        group_id=group,
+        **owned,
+        **times,
+    )
+    _fill(connection, file_keyvalues, span, file_id=file_id, key="'kind'", value="'bench'")
+    _fill(connection, file_keyvalues, span, file_id=file_id, key="'batch'", value=batch)
+    _fill(connection, packs, span, id=pack_id, size=str(_FILE_BYTES), damaged="(1 = 0)", created_at=_TIME)
+    _fill(connection, holds, span, pack_id=pack_id, holder=f"'file:' || {file_id}", **owned)
+    block = {"codec": "85", "hash": "18", "place": "0", "offset": "0", "length": str(_FILE_BYTES)}
+    _fill(connection, blocks, span, digest=_random_binary(connection), pack_id=pack_id, **block)
+    _fill(
+        connection,
+        file_vectors,
+        span,
+        file_id=file_id,
+        tenant_id=tenant,
+        operation_id="'none'",
+        state="'indexed'",
+        model=_quote(MODEL),
+        dimension=str(DIMENSION),
+        chunks="1",
+        chunks_done="1",
+        **times,
+    )
+    vector = _binary(connection, _VECTOR)
+    _fill(connection, vector_segments, span, file_id=file_id, number="0", matrix=vector, chunks="'[[0, 5, \"hello\"]]'")
+    row = {"tenant": tenants.ensure_tenant(connection, DEFAULT_TENANT).id, "size": _FILE_BYTES * (last - first + 1)}
+    insert = f"INSERT INTO {stored.name} (tenant_id, size) VALUES (:tenant, :size)"
+    update = f"ON CONFLICT (tenant_id) DO UPDATE SET size = {stored.name}.size + excluded.size"
+    connection.execute(sa.text(f"{insert} {update}"), row)
+
+
+_TIME = "1790000000000000 + i"
+_SPREAD = 2_654_435_761
+"""Multiplied modulo 2^32, neighbours lie far apart in an index, as random ids do."""
+
+
+def _spread_id(kind: str) -> str:
+    return f"'{kind}' || (10000000000 + CAST(i AS BIGINT) * {_SPREAD} % 4294967296)"
+
+
+def _fill(connection: Connection, table: sa.Table, span: tuple[int, int], step: int = 1, **expressions: str) -> None:
+    """Insert a row for each number `i` of the span, whose columns are SQL expressions."""
+    first, last = span
+    if first > last:
+        return
+    unknown = expressions.keys() - table.columns.keys()
+    assert not unknown, f"{table.name} has no {unknown}"
+    quote = connection.dialect.identifier_preparer.quote
+    numbers = f"WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + {step} FROM n WHERE i + {step} <= {last})"
+    columns = ", ".join(map(quote, expressions))
+    values = ", ".join(expressions.values())
+    # `WITH` stands after `INSERT`, as both databases allow.
+    connection.exec_driver_sql(f"INSERT INTO {quote(table.name)} ({columns}) {numbers} SELECT {values} FROM n")
+
+
+def _quote(text: str) -> str:
+    assert "'" not in text
+    return f"'{text}'"
+
+
+def _binary(connection: Connection, digits: str) -> str:
+    return f"X'{digits}'" if connection.dialect.name == "sqlite" else f"decode('{digits}', 'hex')"
+
+
+def _random_binary(connection: Connection) -> str:
+    return "randomblob(32)" if connection.dialect.name == "sqlite" else "sha256(gen_random_uuid()::text::bytea)"
+
+
+def count_rows(connection: Connection) -> Mapping[str, int]:
+    """Return the numbers of agents and files."""
+    found = {table.name: sa.select(sa.func.count()).select_from(table) for table in (agents, files)}
+    return {name: connection.execute(query).scalar_one() for name, query in found.items()}
