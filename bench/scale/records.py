@@ -1,7 +1,5 @@
 """Agents and files in bulk: rows as the API would write them, made inside the database."""
 
-from collections.abc import Mapping
-
 import sqlalchemy as sa
 
 from roost.agents.registry.store import agents
@@ -120,7 +118,7 @@ def _spread_id(kind: str) -> str:
     return f"'{kind}' || (10000000000 + CAST(i AS BIGINT) * {_SPREAD} % 4294967296)"
 
 
-def _fill(connection: Connection, table: sa.Table, span: tuple[int, int], step: int = 1, **expressions: str) -> None:
+def _fill(connection: Connection, table: sa.Table, span: tuple[int, int], step: int = 1, /, **expressions: str) -> None:
     """Insert a row for each number `i` of the span, whose columns are SQL expressions."""
     first, last = span
     if first > last:
@@ -146,9 +144,3 @@ def _binary(connection: Connection, digits: str) -> str:
 
 def _random_binary(connection: Connection) -> str:
     return "randomblob(32)" if connection.dialect.name == "sqlite" else "sha256(gen_random_uuid()::text::bytea)"
-
-
-def count_rows(connection: Connection) -> Mapping[str, int]:
-    """Return the numbers of agents and files."""
-    found = {table.name: sa.select(sa.func.count()).select_from(table) for table in (agents, files)}
-    return {name: connection.execute(query).scalar_one() for name, query in found.items()}

@@ -389,7 +389,7 @@ async def test_a_claim_does_not_read_all_that_waits(database: Database) -> None:
 
     with acting_as(SERVER):
         await database.write(write)
-    assert counts[1] < 5 * counts[0]
+    assert counts[1] - counts[0] < 10 * 900  # an entry of the index for each that waits, but not its row
 
 
 @pytest.mark.parametrize("requested_first", [False, True])
