@@ -7,11 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from roost.core import clock
-from roost.core.actor import SERVER, acting_as
 from roost.core.db import Connection, Database
 from roost.work import LeaseLost, Operation, OperationLimits, OperationNotFound, OperationState, store
 from roost.work.model import FreeSlots
-from tests.support.databases import count_steps
 from tests.work.scenarios import Add
 
 MINUTE = timedelta(minutes=1)
@@ -370,39 +368,3 @@ async def test_parallel_claims_are_disjoint(database: Database, add: Add) -> Non
     ids = [operation.id for claimed in taken for operation in claimed]
     assert ids
     assert len(ids) == len(set(ids))
-
-
-async def test_a_claim_does_not_read_all_that_waits(database: Database) -> None:
-    """Counted in instructions of SQLite, which are no time."""
-    if not database.is_sqlite:
-        pytest.skip("only SQLite counts instructions")
-    counts: list[int] = []
-
-    def write(connection: Connection) -> None:
-        for number in range(1000):
-            store.add_operation(connection, "k", f"agent/{number}")
-            if number in {99, 999}:
-                with count_steps(connection) as counted:
-                    end = clock.utc_now() + MINUTE
-                    store.claim_operations(connection, ["k"], owner="a", until=end, limit=1, requested_first=True)
-                counts.append(counted[0])
-
-    with acting_as(SERVER):
-        await database.write(write)
-    assert counts[1] - counts[0] < 10 * 900  # an entry of the index for each that waits, but not its row
-
-
-@pytest.mark.parametrize("requested_first", [False, True])
-async def test_a_claim_of_another_kind_reads_nothing_that_waits(database: Database, requested_first: bool) -> None:
-    if not database.is_sqlite:
-        pytest.skip("only SQLite counts instructions")
-
-    def write(connection: Connection) -> int:
-        for number in range(500):
-            store.add_operation(connection, "other", f"agent/{number}")
-        with count_steps(connection) as counted:
-            end = clock.utc_now() + MINUTE
-            store.claim_operations(connection, ["k"], owner="a", until=end, limit=1, requested_first=requested_first)
-        return counted[0]
-
-    assert await database.write(write) < 500

@@ -84,7 +84,7 @@ def page_by_creation(
     return query.order_by(created_at, row_id) if ascending else query.order_by(created_at.desc(), row_id.desc())
 
 
-def unindexed(column: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+def without_index(column: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """Return an expression with the values of a column, for which the database uses no index of it."""
     return column.concat("")
 

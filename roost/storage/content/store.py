@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata, read_record, record_values, unindexed
+from roost.core.db import PreparedQuery, UtcTime, insert_many, metadata, read_record, record_values, without_index
 from roost.storage.content.errors import ContentNotFound
 from roost.storage.content.model import (
     BlockLocation,
@@ -232,7 +232,7 @@ def list_holders(connection: Connection, pack_id: str, limit: int) -> Sequence[s
 
 def holders_of_damaged(connection: Connection, after: str, limit: int) -> Sequence[str]:
     """List holders of damaged packs after a name, in order."""
-    holder = unindexed(holds.c.holder)  # else SQLite reads all holders in order, however few packs are damaged
+    holder = without_index(holds.c.holder)  # else SQLite reads all holders in order, however few packs are damaged
     query = sa.select(holds.c.holder).join(packs, packs.c.id == holds.c.pack_id)
     query = query.where(packs.c.damaged, holder > after).order_by(holder).limit(limit)
     return list(connection.execute(query).scalars())

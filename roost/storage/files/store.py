@@ -16,7 +16,7 @@ from roost.core.db import (
     read_one,
     read_record,
     record_values,
-    unindexed,
+    without_index,
 )
 from roost.core.page_cursor import PageCursor
 from roost.storage.content.model import ContentNetwork
@@ -147,7 +147,7 @@ def list_files(
     """List files that match the filter, by creation, after a cursor."""
     rare = {key for key, value in filters.keyvalues.items() if _has_few_files(connection, key, value)}
     # SQLite would read all files of the tenant in the order of the list, however few match.
-    tenant = unindexed(files.c.tenant_id) if rare or filters.cid is not None else files.c.tenant_id
+    tenant = without_index(files.c.tenant_id) if rare or filters.cid is not None else files.c.tenant_id
     query = sa.select(files).where(tenant == tenant_id, *_listed(network), *_conditions(filters, rare))
     ordered = page_by_creation(query, files.c.created_at, files.c.id, after, ascending=filters.ascending)
     return [_file(row) for row in connection.execute(ordered.limit(limit))]

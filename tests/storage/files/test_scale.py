@@ -1,6 +1,7 @@
 """What finds a few files among many reads a few rows; measured in instructions of SQLite, which are no time."""
 
 from collections.abc import Callable, Iterator
+
 import pytest
 
 from bench.scale.records import BATCH_FILES, GROUP_FILES, add_files
