@@ -171,12 +171,11 @@ def claim_operations(
         )
         .order_by(_o.number)
     )
-    if not requested_first:
-        return _begin_attempts(connection, due.limit(limit), owner, until)
     # Two queries, because one that sorts by the actor would read all due operations.
-    claimed = _begin_attempts(connection, due.where(_o.actor.is_distinct_from(SERVER)).limit(limit), owner, until)
-    if (rest := limit - len(claimed)) > 0:
-        claimed += _begin_attempts(connection, due.where(_o.actor == SERVER).limit(rest), owner, until)
+    turns = [_o.actor.is_distinct_from(SERVER), _o.actor == SERVER] if requested_first else [sa.true()]
+    claimed = list[Operation]()
+    for turn in turns:
+        claimed += _begin_attempts(connection, due.where(turn).limit(limit - len(claimed)), owner, until)
     return claimed
 
 
