@@ -160,8 +160,7 @@ def claim_operations(
     is_ours = sa.or_(_o.host.is_(None), _o.host == owner)
     is_older = sa.and_(older.c.subject == _o.subject, older.c.number < _o.number, older.c.finished_at.is_(None))
     due = (
-        sa.select(_o.number)
-        .where(
+        sa.select(_o.number).where(
             _ORDERED,
             _o.kind.in_(list(kinds)),
             _o.id.not_in(list(exclude)),
@@ -169,8 +168,7 @@ def claim_operations(
             is_ours,
             ~sa.exists().where(is_older),
         )
-        .order_by(_o.number)
-    )
+    ).order_by(_o.number)
     # Two queries, because one that sorts by the actor would read all due operations.
     turns = [_o.actor.is_distinct_from(SERVER), _o.actor == SERVER] if requested_first else [sa.true()]
     claimed = list[Operation]()
