@@ -146,7 +146,9 @@ _MATRICES = 32
 def read_chunks(connection: Connection, found: Sequence[NearChunk]) -> Sequence[TextChunk]:
     """Return the texts of chunks, in their order."""
     keys = {(near.file_id, near.number // SEGMENT_CHUNKS) for near in found}
-    query = sa.select(_s.file_id, _s.number, _s.chunks).where(sa.tuple_(_s.file_id, _s.number).in_(keys))
+    # SQLite looks at every row of the table for `(file_id, number) IN (VALUES ...)`.
+    places = [sa.and_(_s.file_id == file_id, _s.number == number) for file_id, number in keys]
+    query = sa.select(_s.file_id, _s.number, _s.chunks).where(sa.or_(sa.false(), *places))
     segments = {(row.file_id, row.number): row.chunks for row in connection.execute(query)}
     return [
         TextChunk(*segments[near.file_id, near.number // SEGMENT_CHUNKS][near.number % SEGMENT_CHUNKS])
