@@ -27,7 +27,6 @@ class NearestVectors:
 
         self._np = np
         self._query = np.frombuffer(query, "<f4")
-        self._type = _code_type(len(self._query))
         self._limit = limit
         self._lower = np.full(limit, -np.inf, "<f4")
         """The greatest lower bounds of products."""
@@ -35,13 +34,13 @@ class NearestVectors:
 
     def add_segments(self, segments: Sequence[tuple[str, int, bytes]]) -> None:
         """Compare codes with the query; each segment has a name and the number of its first vector."""
-        codes = self._np.frombuffer(b"".join(part for _, _, part in segments), self._type)
+        codes = self._np.frombuffer(b"".join(part for _, _, part in segments), _code_type(len(self._query)))
         # Unlike `@`, it uses no threads, which would wait for processors that other programs use.
         products = self._np.vecdot(codes["numbers"].astype("<f4"), self._query) * codes["scale"]
         lower = self._np.concatenate((self._lower, products - codes["bound"]))
         self._lower = self._np.sort(lower)[-self._limit :]
         upper = products + codes["bound"]
-        ends = list(accumulate(len(part) // self._type.itemsize for _, _, part in segments))
+        ends = list(accumulate(len(part) // codes.itemsize for _, _, part in segments))
         for row in self._np.flatnonzero(upper >= self._lower[0]).tolist():
             at = bisect_right(ends, row)
             name, first, _ = segments[at]
@@ -54,11 +53,8 @@ class NearestVectors:
 
     def rank_vectors(self, vectors: Iterable[tuple[tuple[str, int], bytes]]) -> Sequence[tuple[str, int, float]]:
         """Return name, number and product of the nearest of these vectors; equal ones are in the order of names."""
-        compared = (
-            (-float(self._np.frombuffer(vector, "<f4") @ self._query), name, number)
-            for (name, number), vector in vectors
-        )
-        return [(name, number, -product) for product, name, number in heapq.nsmallest(self._limit, compared)]
+        scored = ((-float(self._np.frombuffer(vector, "<f4") @ self._query), *key) for key, vector in vectors)
+        return [(name, number, -product) for product, name, number in heapq.nsmallest(self._limit, scored)]
 
 
 def encode_vectors(vectors: Sequence[bytes]) -> bytes:
