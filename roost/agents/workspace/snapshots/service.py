@@ -57,8 +57,8 @@ _RESET_RETRIES = 8
 snapshot shows, and other operations of the agent go on."""
 _UNCHANGED = (PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
 """Errors after which the workspace is as it was before `WardenTree.apply`, and which another attempt would meet too."""
-_COMMIT_SECONDS = 0.2
-"""A response waits so long for the commit of its snapshot, which takes seconds for thousands of files."""
+_COMMIT_SECONDS, _COMMITTED_SOON = 0.2, 20
+"""A response waits so long for the commit of its snapshot if so few files changed; that of thousands takes seconds."""
 _SETTLE_SECONDS = 0.02
 """A file that has rested so long has a stamp."""
 _log = log.get_logger("snapshots")
@@ -128,7 +128,8 @@ class SnapshotService:
             partial(enqueue_once, kind=model.SYNC, agent=agent, payload=trigger.value)
         )
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
-        await self._history.wait(agent_id, _COMMIT_SECONDS)
+        if operation.state is OperationState.DONE and operation.result["changes"] <= _COMMITTED_SOON:
+            await self._history.wait(agent_id, _COMMIT_SECONDS)
         status = await self.get_status(agent_id)
         if operation.state is not OperationState.DONE:
             raise _failure(operation, SyncFailed)
@@ -226,14 +227,15 @@ class SnapshotService:
         trees = StoredTrees(self._content.reader, model.content_scope(agent.tenant_id))
         return await trees.compare(Cid.parse(before.cid), Cid.parse(after.cid), path)
 
-    async def handle_sync(self, operation: ClaimedOperation) -> None:
-        """Handle `agent.snapshot`, idempotently."""
+    async def handle_sync(self, operation: ClaimedOperation) -> Mapping[str, int]:
+        """Handle `agent.snapshot`, idempotently. The result has the number of files that changed."""
         try:
             agent = await self._runtimes.agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
-            return
+            return {"changes": 0}
         async with self._gateways.open_workspace(agent) as warden:
-            await self._taker.take(operation, agent, warden, SnapshotTrigger(operation.payload))
+            difference = await self._taker.take(operation, agent, warden, SnapshotTrigger(operation.payload))
+        return {"changes": difference.count}
 
     async def handle_reset(self, operation: ClaimedOperation) -> Mapping[str, str]:
         """Handle `agent.reset` and `agent.restore`, idempotently.

@@ -15,6 +15,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes, LoadValues
 from roost.agents.registry.model import Agent
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.capture import TreeCapture
+from roost.agents.workspace.snapshots.diff import TreeDiff
 from roost.agents.workspace.snapshots.history import SnapshotHistory
 from roost.agents.workspace.snapshots.index import WorkspaceIndex, decode_index
 from roost.agents.workspace.snapshots.model import SkippedFile, SkipReason, Snapshot, SnapshotTrigger, SyncStatus
@@ -56,8 +57,8 @@ class SnapshotTaker:
         warden: WardenClient,
         trigger: SnapshotTrigger,
         kept: str | None = None,
-    ) -> None:
-        """Take a snapshot, and record which files it has; `kept` is one that does not expire."""
+    ) -> TreeDiff:
+        """Take a snapshot, and return what changed in the workspace; `kept` is one that does not expire."""
         last = (await self._db.read(lambda connection: read_status(connection, agent.id))).snapshot
         secrets = await self._load_secrets(agent.id)
         searched = self._digest_values(secrets)
@@ -100,6 +101,7 @@ class SnapshotTaker:
             await self._db.write(publish)
         if snapshot is not last:
             _log.info("snapshot.taken", agent=agent.id, cid=snapshot.cid, changes=snapshot.change_summary)
+        return workspace.difference
 
     async def is_last_committed(self, agent_id: str) -> bool:
         """Return whether the last snapshot has a commit, and was searched for the agent's present secrets."""
