@@ -134,7 +134,8 @@ async def receive_some(sock: Socket, limit: int) -> bytes:
 
 async def receive_exactly(sock: Socket, count: int) -> bytes:
     """Receive `count` bytes. Raises ConnectionResetError."""
-    data = b""
-    while len(data) < count:
-        data += await receive_some(sock, count - len(data))
-    return data
+    parts: list[bytes] = []
+    while count:
+        parts.append(await receive_some(sock, count))
+        count -= len(parts[-1])
+    return b"".join(parts)

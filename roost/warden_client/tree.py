@@ -10,7 +10,7 @@ import stat
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from roost.core.problem import Problem
@@ -40,6 +40,7 @@ STAGING_NAME = ".roost-staging"
 _ENTRIES, _WATCH_SECONDS = 1_000_000, 60.0
 _Row = tuple[int, str, int, int, int, int, int]  # depth, name, mode, size and stamp
 EntryKind = Literal["file", "folder", "link", "other"]
+_NO_CONTENT = memoryview(b"")
 _KINDS: dict[int, EntryKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 
 
@@ -68,7 +69,7 @@ class FileReading:
     size: int
     mode: int
     stamp: Stamp
-    content: memoryview | AsyncIterator[bytes] = field(default_factory=lambda: memoryview(b""))
+    content: memoryview | AsyncIterator[bytes] = _NO_CONTENT
     is_changed: bool = False
 
 
