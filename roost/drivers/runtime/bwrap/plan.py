@@ -124,13 +124,18 @@ def _isolation(
         *(f"--unshare-{name}" for name in _NAMESPACES), "--unshare-cgroup-try", "--disable-userns",
         "--uid", str(USER), "--gid", str(USER), "--hostname", "agent",
         *mounts,
-        *(part for path, fd in fds.files.items() for part in ("--perms", file_mode, "--ro-bind-data", str(fd), path)),
+        *(part for path, fd in fds.files.items() for part in ("--perms", file_mode, _file_option(path), str(fd), path)),
         # They are writable and half the memory in size unless they are remounted.
         *(part for path in tmpfs for part in ("--remount-ro", path)),
         "--clearenv",
         "--seccomp", str(fds.seccomp), "--info-fd", str(fds.info), "--block-fd", str(fds.block),
         "--cap-drop", "ALL", "--new-session", "--as-pid-1",
     ]  # fmt: skip
+
+
+def _file_option(path: str) -> str:
+    """Return how a file becomes read-only: by a mount of its own, or faster in `/`, which is remounted."""
+    return "--file" if path in ETC else "--ro-bind-data"
 
 
 def system_folders(root: Path = Path("/")) -> list[str]:

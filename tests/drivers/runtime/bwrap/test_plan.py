@@ -43,11 +43,10 @@ def test_only_two_folders_are_writable() -> None:
     assert [argv[at + 2] for at, word in enumerate(argv) if word == "--bind"] == ["/home/agent", "/workspace"]
     assert has(argv, "--ro-bind", "/r/out", "/run/roost")
     assert has(argv, "--ro-bind", "/engines/hermes", "/engine/hermes")
-    assert has(argv, "--perms", "0644", "--ro-bind-data", "15", "/etc/passwd")
+    assert has(argv, "--perms", "0644", "--file", "15", "/etc/passwd")
     # Nothing is created in them after the remount.
-    last = max(
-        at for at, word in enumerate(argv) if word in {"--dir", "--tmpfs", "--ro-bind", "--ro-bind-data", "--bind"}
-    )
+    creating = {"--dir", "--tmpfs", "--ro-bind", "--ro-bind-data", "--file", "--bind"}
+    last = max(at for at, word in enumerate(argv) if word in creating)
     assert last < argv.index("--remount-ro")
     assert has(argv, "--remount-ro", "/dev", "--remount-ro", "/")
 
