@@ -81,7 +81,7 @@ def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescr
     config = json.dumps(_config(spec, layout, fds, mark))
     return [
         *_isolation(layout.bwrap, mounts, ("/dev", "/"), fds), "--chdir", WORKSPACE,
-        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.pyc", config,
+        "--", str(layout.python), "-S", "-E", "-I", "-X", "utf8", f"{WARDEN}/warden.pyc", config,
     ]  # fmt: skip
 
 

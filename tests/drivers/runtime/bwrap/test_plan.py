@@ -59,7 +59,9 @@ def test_every_tmpfs_has_a_size() -> None:
 
 def test_the_configuration_of_the_warden() -> None:
     argv = arguments()
-    assert argv[argv.index("--") + 1 : -1] == ["/usr/bin/python3", "-S", "-E", "-I", "/run/warden/warden.pyc"]
+    assert argv[argv.index("--") + 1 : -1] == [
+        *("/usr/bin/python3", "-S", "-E", "-I", "-X", "utf8", "/run/warden/warden.pyc"),
+    ]
     config = json.loads(argv[-1])
     env = config.pop("env")
     assert config == {
