@@ -25,13 +25,6 @@ ETC: Mapping[str, bytes] = {
 }
 """Files that are the same in every container."""
 
-HOST_ETC = """
-    alternatives ca-certificates ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types os-release pki/ca-trust
-    pki/tls/certs pki/tls/cert.pem pki/tls/openssl.cnf protocols services ssl/cert.pem ssl/certs ssl/openssl.cnf
-    timezone
-""".split()
-"""Parts of the host's `/etc` that containers see if they exist: certificates, linker, time; no keys or accounts."""
-
 _ENV: Mapping[str, str] = {
     "HOME": HOME,
     "LANG": "C.UTF-8",
@@ -59,6 +52,8 @@ class HostLayout:
     workspace: Path
     home: Path
     sockets: Path
+    etc: Path
+    etc_folders: Sequence[str] = ()
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     system_mounts: Sequence[str] = ()
     lowers_sessions: bool = False
@@ -77,7 +72,7 @@ class InheritedDescriptors:
 
 def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
     """Return the whole command. `mark` names the data folder, so that the command line identifies a container."""
-    mounts = [*layout.system_mounts, *_etc(), *_own_folders(spec), *_shared(layout)]
+    mounts = [*layout.system_mounts, *_own_folders(spec), *_shared(layout)]
     config = json.dumps(_config(spec, layout, fds, mark))
     return [
         *_isolation(layout.bwrap, mounts, ("/dev", "/"), fds), "--chdir", WORKSPACE,
@@ -125,18 +120,13 @@ def _isolation(
         *(f"--unshare-{name}" for name in _NAMESPACES), "--unshare-cgroup-try", "--disable-userns",
         "--uid", str(USER), "--gid", str(USER), "--hostname", "agent",
         *mounts,
-        *(part for path, fd in fds.files.items() for part in ("--perms", file_mode, _file_option(path), str(fd), path)),
+        *(part for path, fd in fds.files.items() for part in ("--perms", file_mode, "--ro-bind-data", str(fd), path)),
         # They are writable and half the memory in size unless they are remounted.
         *(part for path in tmpfs for part in ("--remount-ro", path)),
         "--clearenv",
         "--seccomp", str(fds.seccomp), "--info-fd", str(fds.info), "--block-fd", str(fds.block),
         "--cap-drop", "ALL", "--new-session", "--as-pid-1",
     ]  # fmt: skip
-
-
-def _file_option(path: str) -> str:
-    """Return how a file becomes read-only: by a mount of its own, or faster in `/`, which is remounted."""
-    return "--file" if path in ETC else "--ro-bind-data"
 
 
 def system_folders(root: Path = Path("/")) -> list[str]:
@@ -166,13 +156,6 @@ def parse_agent_id(config: str, mark: str) -> str | None:
     return agent_id if isinstance(agent_id, str) else None
 
 
-def _etc() -> list[str]:
-    arguments = [part for path in ("/etc", "/etc/ssl", "/etc/pki") for part in ("--perms", "0755", "--dir", path)]
-    for name in HOST_ETC:
-        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    return arguments
-
-
 def _own_folders(spec: ContainerSpec) -> list[str]:
     limit = spec.limits.tmp_bytes
     return [
@@ -186,6 +169,8 @@ def _own_folders(spec: ContainerSpec) -> list[str]:
 
 def _shared(layout: HostLayout) -> list[str]:
     arguments = ["--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE]
+    arguments += ["--ro-bind", str(layout.etc), "/etc"]
+    arguments += [part for name in layout.etc_folders for part in ("--ro-bind", f"/etc/{name}", f"/etc/{name}")]
     for target, folder in {SOCKETS: layout.sockets, WARDEN: layout.warden, **layout.folders}.items():
         arguments += ["--ro-bind", str(folder), target]
     return arguments

@@ -18,7 +18,7 @@ from pathlib import Path
 from roost.core import clock, log
 from roost.core.machine import process_priority, unix_socket
 from roost.core.machine.process_priority import ProcessPriority
-from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
+from roost.drivers.runtime.bwrap import cgroup, host_etc, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id
 from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed, Stream
@@ -107,6 +107,7 @@ class ContainerStarter:
         folders = dict(self._engine_folders(spec.engine)) if spec.engine else {}
         if copies.prefix:
             folders[str(copies.prefix)] = copies.prefix
+        etc, etc_folders = host_etc.prepare_etc(self.tools_folder)
         layout = plan.HostLayout(
             bwrap=accessible_data(copies.bwrap),
             warden=accessible_data(copies.warden),
@@ -114,6 +115,8 @@ class ContainerStarter:
             workspace=accessible_data(self._paths.workspace(spec.agent_id)),
             home=accessible_data(self._paths.home(spec.agent_id)),
             sockets=accessible_data(self._paths.relays(spec.agent_id)),
+            etc=accessible_data(etc),
+            etc_folders=etc_folders,
             folders={target: accessible(folder) for target, folder in folders.items()},
             system_mounts=plan.system_folders(),
             lowers_sessions=has_autogroup_only(),
@@ -123,7 +126,7 @@ class ContainerStarter:
         get_controllers().create(group, spec.limits)
         socket = unix_socket.listen_unix(self._paths.socket(spec.agent_id))
         with closing(socket), get_controllers().spawn_inside(group):
-            return launch.launch_bwrap(arguments, {**plan.ETC, **spec.files}, socket.fileno(), uid, spec.limits)
+            return launch.launch_bwrap(arguments, spec.files, socket.fileno(), uid, spec.limits)
 
     async def _wait_for_warden(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
         try:

