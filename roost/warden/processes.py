@@ -243,9 +243,8 @@ def deny_mark_changes() -> None:
     if (machine := os.uname().machine) in CALLS:
         code = _compile_filter(*CALLS[machine])
         program = struct.pack("H0P", len(code) // 8) + format_address(code)
-        if call_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or call_prctl(
-            PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0
-        ):
+        call_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # without it, the next call fails
+        if call_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0):
             raise OSError(errno.EPERM, "the filter of limits cannot be installed")
 
 

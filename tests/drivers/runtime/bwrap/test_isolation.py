@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap import host_etc, plan
+from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import EngineVersion
 from tests.conformance.runtimes import drop_stream
 from tests.drivers.runtime.bwrap.containers import AS_ROOT, RunningContainer, Start
@@ -27,7 +27,7 @@ async def test_the_root_folder_has_only_the_listed_entries(container: RunningCon
 
 
 async def test_only_listed_parts_of_etc_are_visible(container: RunningContainer) -> None:
-    host = {name.split("/")[0] for name in host_etc.HOST_ETC if Path("/etc", name).exists()}
+    host = {name.split("/")[0] for name in plan.HOST_ETC if Path("/etc", name).exists()}
     assert set((await container.sh("ls -A /etc")).split()) == host | {Path(path).name for path in plan.ETC} | {
         "ssl",
         "pki",
