@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
-import struct
 
 from .event_loop import CoroutineTask
-from .light_imports import format_json, parse_json, socket, suppress
+from .light_imports import format_json, parse_json, socket, struct, suppress
 from .streams import CHUNK_BYTES, receive_chunk, send_all
 from .waiting import TaskLock, TimeLimit, wait_until_done
 
