@@ -17,7 +17,7 @@ class Tunnel:
     """Both directions between two open transports, whose protocols it replaces until `end`.
 
     settle: called at most a second after traffic with the bytes from the client, those from the gateway, and whether
-    the client has sent a message; pongs of an idle page are none.
+    the client has sent a message since the last second; pongs of an idle page are none.
     """
 
     def __init__(
@@ -40,10 +40,11 @@ class Tunnel:
 
     def _carry_from_client(self, data: bytes) -> None:
         self._received += len(data)
-        if not data[0] & _CONTROL_FRAME:
-            self._has_message = True
         self._to_gateway(data)
-        if self._timer is None or self._received >= _SETTLE_BYTES:
+        if not self._has_message and not data[0] & _CONTROL_FRAME:
+            self._has_message = True
+            self._settle(has_message=True)
+        elif self._timer is None or self._received >= _SETTLE_BYTES:
             self._settle()
 
     def _carry_from_gateway(self, data: bytes) -> None:
@@ -52,16 +53,16 @@ class Tunnel:
         if self._timer is None or self._sent >= _SETTLE_BYTES:
             self._settle()
 
-    def _settle(self) -> None:
+    def _settle(self, *, has_message: bool = False) -> None:
         """Report the traffic since the last time."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_SETTLE_SECONDS, self._on_timer)
-        received, sent, has_message = self._received, self._sent, self._has_message
-        self._received, self._sent, self._has_message = 0, 0, False
+        received, sent = self._received, self._sent
+        self._received = self._sent = 0
         self._on_settle(received, sent, has_message)
 
     def _on_timer(self) -> None:
-        self._timer = None
+        self._timer, self._has_message = None, False
         if self._received or self._sent:
             self._settle()
 
