@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from roost.core import log
@@ -34,7 +35,8 @@ from roost.drivers.git.contract import (
 )
 from roost.drivers.git.pack_writer import ObjectKind
 from roost.drivers.git.pkt_line import insert_remark
-from roost.drivers.git.push import PUSH_HOOKS, PushConversation
+from roost.drivers.git.push import PUSH_HOOKS, PushConversation, PushTarget
+from roost.drivers.git.push_reader import PushReader
 from roost.drivers.git.repository_files import draft_pack, list_packs, read_reference, write_reference
 from roost.drivers.git.runner import (
     PROBE,
@@ -170,8 +172,9 @@ class SandboxedRepositories(GitRepositories):
         script = replace(_service_script(request), is_writable=True, hooks=PUSH_HOOKS)
         async with (
             self._runner.run(agent_id, script) as process,
-            self._conversation(agent_id, process, handler) as talking,
             feed_command(process, request.body),
+            self._runner.run(agent_id, GitScript(scripts.READ_PUSH)) as reading,  # starts while Git reads the pack
+            self._conversation(agent_id, process, handler, PushReader(self._runner, agent_id, reading)) as talking,
         ):
             is_begun = False
             while chunk := await process.reader.read(_READ_BYTES):
@@ -191,7 +194,7 @@ class SandboxedRepositories(GitRepositories):
 
     @asynccontextmanager
     async def _conversation(
-        self, agent_id: str, process: CommandProcess, handler: PushHandler
+        self, agent_id: str, process: CommandProcess, handler: PushHandler, pushed: PushReader
     ) -> AsyncGenerator[asyncio.Task[int]]:
         """Let the handler decide about a push, and finish one that was applied although its command ended."""
 
@@ -199,7 +202,8 @@ class SandboxedRepositories(GitRepositories):
             if not ended.cancelled() and isinstance(error := ended.exception(), Exception):
                 process.reader.set_exception(error)
 
-        push = PushConversation(process.control, handler, self._locks[agent_id], self._runner, agent_id)
+        target = PushTarget(self._runner, agent_id, self._locks[agent_id], partial(self.head, agent_id))
+        push = PushConversation(process.control, handler, target, pushed)
         talking = asyncio.create_task(push.run())
         talking.add_done_callback(interrupt)
         try:

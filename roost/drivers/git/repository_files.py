@@ -39,9 +39,9 @@ def read_reference(repository: Path, name: str) -> str | None:
 
 
 def write_reference(repository: Path, name: str, commit: str) -> None:
-    """Move a reference, durably. Raises OSError, also if a command of Git is about to move it."""
+    """Move a reference, durably, in a folder that may be new. Raises OSError, also if Git is about to move it."""
     folder, _, file = name.rpartition("/")
-    with _open_folder(repository, folder) as place:
+    with _open_folder(repository, folder, create=True) as place:
         _write_file(place, f"{file}.lock", f"{commit}\n".encode(), 0o644)
         try:
             os.rename(f"{file}.lock", file, src_dir_fd=place, dst_dir_fd=place)
@@ -49,6 +49,20 @@ def write_reference(repository: Path, name: str, commit: str) -> None:
             os.unlink(f"{file}.lock", dir_fd=place)
             raise
         os.fsync(place)
+
+
+def remove_reference(repository: Path, name: str) -> None:
+    """Remove a reference. Raises OSError."""
+    folder, _, file = name.rpartition("/")
+    with _open_folder(repository, folder) as place:
+        os.unlink(file, dir_fd=place)
+
+
+def sync_folders(repository: Path, *names: str) -> None:
+    """Make the names in folders durable. Raises OSError."""
+    for name in names:
+        with _open_folder(repository, name) as place:
+            os.fsync(place)
 
 
 def list_packs(repository: Path) -> dict[str, int]:
@@ -91,15 +105,27 @@ def draft_pack(repository: Path) -> Generator[PackDraft]:
 
 
 @contextmanager
-def _open_folder(repository: Path, name: str) -> Generator[int]:
+def _open_folder(repository: Path, name: str, *, create: bool = False) -> Generator[int]:
     """Open a folder of a repository, step by step."""
     with ExitStack() as opened:
         place = os.open(repository, _FOLDER)
         opened.callback(os.close, place)
         for part in name.split("/"):
-            place = os.open(part, _FOLDER, dir_fd=place)
+            place = _open_part(place, part, create=create)
             opened.callback(os.close, place)
         yield place
+
+
+def _open_part(parent: int, name: str, *, create: bool) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        if not create:
+            raise
+    os.mkdir(name, dir_fd=parent)
+    folder = os.open(name, _FOLDER, dir_fd=parent)
+    _give_to_owner(parent, folder)
+    return folder
 
 
 def _write_file(folder: int, name: str, data: bytes, mode: int) -> None:
@@ -118,7 +144,11 @@ def _write_file(folder: int, name: str, data: bytes, mode: int) -> None:
 def _release_file(folder: int, file: int, mode: int) -> None:
     """Give a file to the owner of the folder, and make it durable."""
     os.fchmod(file, mode)
+    _give_to_owner(folder, file)
+    os.fsync(file)
+
+
+def _give_to_owner(folder: int, file: int) -> None:
     if os.geteuid() == 0:
         owner = os.fstat(folder)
         os.fchown(file, owner.st_uid, owner.st_gid)
-    os.fsync(file)

@@ -38,7 +38,9 @@ PROBE = ".probe"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _READ_BYTES = 256 * 1024
-_KINDS = {
+_MAX_FIELD_BYTES = 1024**2
+_IDS_AT_ONCE = 1000
+KINDS = {
     b"100644": EntryKind.FILE,
     b"100664": EntryKind.FILE,  # of old versions of Git
     b"100755": EntryKind.EXECUTABLE,
@@ -94,11 +96,10 @@ class GitRunner:
                 yield entry
             await check_status(process)
 
-    async def read_blobs(self, agent_id: str, blobs: Sequence[str], quarantine: str = "") -> AsyncGenerator[GitBlob]:
-        """Yield blobs, which may be in the quarantine of a push."""
-        script = GitScript(scripts.READ_BLOBS, quarantine=quarantine)
-        async with self.run(agent_id, script) as process, feed_command(process, id_lines(blobs)):
-            async for blob in _parse_blobs(process.reader, blobs):
+    async def read_blobs(self, agent_id: str, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
+        """Yield blobs."""
+        async with self.run(agent_id, GitScript(scripts.READ_BLOBS)) as process, feed_command(process, id_lines(blobs)):
+            async for blob in parse_blobs(process.reader, blobs):
                 yield blob
             await check_status(process)
 
@@ -144,13 +145,18 @@ class GitRunner:
 
 
 @asynccontextmanager
-async def feed_command(process: CommandProcess, body: AsyncIterable[bytes] | None) -> AsyncGenerator[None]:
-    """Send the body to a command while its output is read; the reading fails as the body does."""
+async def feed_command(
+    process: CommandProcess, body: AsyncIterable[bytes] | None, *, is_last: bool = True
+) -> AsyncGenerator[None]:
+    """Send the body to a command while its output is read; the reading fails as the body does.
+
+    is_last: the input ends with the body.
+    """
     if body is None:
         process.send_eof()
         yield
         return
-    feeding = asyncio.create_task(_feed(process, body))
+    feeding = asyncio.create_task(_feed(process, body, is_last=is_last))
     try:
         yield
     finally:
@@ -158,19 +164,20 @@ async def feed_command(process: CommandProcess, body: AsyncIterable[bytes] | Non
         await asyncio.wait([feeding])
 
 
-async def send_input(process: CommandProcess, parts: AsyncIterable[bytes]) -> None:
-    """Send the whole input of a command, as far as it reads it; if it has ended, its status says why."""
+async def send_input(process: CommandProcess, parts: AsyncIterable[bytes], *, is_last: bool = True) -> None:
+    """Send input of a command, as far as it reads it; if it has ended, its status says why."""
     async for part in parts:
         try:
             await process.send(part)
         except ConnectionError:
             return
-    process.send_eof()
+    if is_last:
+        process.send_eof()
 
 
-async def _feed(process: CommandProcess, body: AsyncIterable[bytes]) -> None:
+async def _feed(process: CommandProcess, body: AsyncIterable[bytes], *, is_last: bool) -> None:
     try:
-        await send_input(process, body)
+        await send_input(process, body, is_last=is_last)
     except Exception as error:  # noqa: BLE001 - raised where the output is read
         process.reader.set_exception(error)
 
@@ -194,9 +201,9 @@ async def check_status(process: CommandProcess) -> None:
 
 
 async def id_lines(ids: Sequence[str]) -> AsyncGenerator[bytes]:
-    """Yield the ids of objects as lines of input. Raises UnknownCommit."""
-    for value in ids:
-        yield f"{check_object_id(value)}\n".encode()
+    """Yield the ids of objects as lines of input, many at once. Raises UnknownCommit."""
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        yield "".join(f"{check_object_id(value)}\n" for value in ids[start : start + _IDS_AT_ONCE]).encode()
 
 
 def check_object_id(value: str) -> str:
@@ -208,29 +215,32 @@ def check_object_id(value: str) -> str:
 
 async def _parse_tree(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
     """Parse `git ls-tree -r -l -z`. Raises GitFailed."""
-    while entry := await _read_field(reader):
+    async for entry in _read_fields(reader):
         head, _, path = entry.partition(b"\t")
         match head.split():
-            case [mode, b"blob" | b"commit", blob, size] if mode in _KINDS:
-                yield GitEntry(_path(path), _KINDS[mode], blob.decode(), int(size) if size.isdigit() else None)
+            case [mode, b"blob" | b"commit", blob, size] if mode in KINDS:
+                yield GitEntry(_path(path), KINDS[mode], blob.decode(), int(size) if size.isdigit() else None)
             case _:
                 raise GitFailed("A tree has an entry that is neither a file nor a link")
 
 
 async def parse_changes(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
-    """Parse `git diff-tree -r -z --no-renames`. Raises GitFailed."""
-    while head := await _read_field(reader):
-        path = _path(await _read_field(reader))
+    """Parse `git diff-tree -r -z --no-renames` up to the field `.` or the end. Raises GitFailed."""
+    fields = _read_fields(reader)
+    async for head in fields:
+        if head == b".":
+            return
+        path = _path(await anext(fields, b""))
         match head.split():
             case [_, _, _, _, b"D"]:
                 yield GitEntry(path, EntryKind.DELETED, "")
-            case [_, mode, _, blob, _] if mode in _KINDS:
-                yield GitEntry(path, _KINDS[mode], blob.decode())
+            case [_, mode, _, blob, _] if mode in KINDS:
+                yield GitEntry(path, KINDS[mode], blob.decode())
             case _:
                 raise GitFailed("A tree has an entry that is neither a file nor a link")
 
 
-async def _parse_blobs(reader: asyncio.StreamReader, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
+async def parse_blobs(reader: asyncio.StreamReader, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
     """Parse `git cat-file --batch` for these blobs. Raises GitFailed."""
     for blob in blobs:
         match (await reader.readline()).split():
@@ -259,16 +269,17 @@ class _BlobContent(AsyncIterator[bytes]):
         return chunk
 
 
-async def _read_field(reader: asyncio.StreamReader) -> bytes:
-    """Return the next field without its NUL, empty at the end."""
-    try:
-        return (await reader.readuntil(b"\0"))[:-1]
-    except asyncio.IncompleteReadError as error:
-        if error.partial:
-            raise GitFailed("Git ended in the middle of a tree") from None
-        return b""
-    except asyncio.LimitOverrunError:
-        raise GitFailed("A tree has a path that is too long") from None
+async def _read_fields(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+    """Yield the fields without their NULs. Raises GitFailed."""
+    rest = b""
+    while chunk := await reader.read(_READ_BYTES):
+        *fields, rest = (rest + chunk).split(b"\0")
+        if len(rest) > _MAX_FIELD_BYTES:
+            raise GitFailed("A tree has a path that is too long")
+        for field in fields:
+            yield field
+    if rest:
+        raise GitFailed("Git ended in the middle of a tree")
 
 
 def _path(raw: bytes) -> str:

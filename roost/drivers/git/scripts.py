@@ -51,6 +51,19 @@ LIST_TREE = f'{_check_commit}git ls-tree -r -l -z --full-tree "$1"'
 LIST_CHANGES = f'{_check_commit}git diff-tree -r -z --no-renames --no-commit-id --raw "${{2:-{_EMPTY_TREE}}}" "$1"'
 READ_OBJECTS = "git cat-file --batch"
 READ_BLOBS = "git cat-file --batch --buffer"
+# Serves the server during a push: the control socket brings the objects and asks about others, the data socket has the
+# changes up to the field `.`, and then the blobs that are asked for.
+READ_PUSH = f"""
+IFS=' ' read -r quarantine new old <&3 || exit
+export GIT_OBJECT_DIRECTORY="$PWD/objects/$quarantine" GIT_ALTERNATE_OBJECT_DIRECTORIES="$PWD/objects"
+{{
+  if [ -z "$old" ] || git merge-base --is-ancestor "$old" "$new" 2>/dev/null; then echo yes; else echo no; fi
+  exec git cat-file --batch-check <&3
+}} >&3 &
+git diff-tree -r -z --no-renames --no-commit-id --raw "${{old:-{_EMPTY_TREE}}}" "$new" && end='.\\0' || end='\\0!\\0!\\0'
+printf "$end"
+git cat-file --batch
+"""
 ADVERTISE = 'git "$1" --stateless-rpc --http-backend-info-refs . 3>&-'
 SERVE = f'git "$1" --stateless-rpc .\nstatus=$?\n[ "$1" = upload-pack ] || {{ {REPACK}; }}\n(exit $status)'
 # References for the time of the command keep the commits that standard input names; it may name ones that are missing.

@@ -4,6 +4,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from roost.agents.workspace.snapshots.diff import TreeDiff
@@ -93,17 +94,28 @@ def decode_index(data: bytes | None) -> WorkspaceIndex:
     return dict(zip(paths, map(IndexedEntry._make, rows), strict=True))
 
 
-def is_settled(data: bytes) -> bool:
-    """Return whether an encoded index has the stamps of all files."""
-    _, (_, kinds, *_, stamps, _) = _decode_columns(data)
-    return all(stamp or _KINDS[kind] != "file" for kind, stamp in zip(kinds, stamps, strict=True))
+@dataclass(frozen=True)
+class CommittedFiles:
+    """What the paths of an index hold. `files` and `size` count files and links, and their bytes."""
 
+    _rows: Mapping[str, tuple[str, Sequence[int] | None, str]] = field(default_factory=dict[str, Any])
+    files: int = 0
+    size: int = 0
+    is_settled: bool = True
+    """Whether the index has the stamps of all files."""
 
-def expect_entries(data: bytes | None, paths: Iterable[str]) -> Sequence[ExpectEntry]:
-    """Return that paths are as an encoded index has them; a file without a stamp never is."""
-    _, (known, kinds, *_, stamps, targets) = _decode_columns(data)
-    rows = dict(zip(known, zip(kinds, stamps, targets, strict=True), strict=True))
-    return [ExpectEntry(path, _expected_entry(*rows.get(path, ("fo", None, "")))) for path in paths]
+    @classmethod
+    def decode(cls, data: bytes | None) -> "CommittedFiles":
+        """Decode an index, of which only what a push needs becomes objects."""
+        _, (paths, kinds, _, sizes, *_, stamps, targets) = _decode_columns(data)
+        files = [at for at, kind in enumerate(kinds) if _KINDS[kind] != "folder"]
+        is_settled = all(stamps[at] or _KINDS[kinds[at]] == "link" for at in files)
+        rows = dict(zip(paths, zip(kinds, stamps, targets, strict=True), strict=True))
+        return cls(rows, len(files), sum(sizes[at] for at in files), is_settled)
+
+    def expect(self, paths: Iterable[str]) -> Sequence[ExpectEntry]:
+        """Return that paths are as the index has them; a file without a stamp never is."""
+        return [ExpectEntry(path, _expected_entry(*self._rows.get(path, ("fo", None, "")))) for path in paths]
 
 
 def _expected_entry(kind: str, stamp: Sequence[int] | None, target: str) -> Stamp | str | None:
