@@ -18,7 +18,7 @@ from roost.drivers.sandbox.contract import CommandProcess
 
 _AUTHOR = re.compile(r"(?P<name>[^<>]*)(?:<(?P<address>[^<>]*)>)?\s*")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f<>]")
-_FILE_MODE, _EXECUTABLE_MODE, _LINK_MODE, FOLDER_MODE = b"100644", b"100755", b"120000", b"40000"
+_FILE_MODE, _EXECUTABLE_MODE, _LINK_MODE, _FOLDER_MODE = b"100644", b"100755", b"120000", b"40000"
 _BATCH_BYTES = 1024**2
 _MAX_OBJECT_BYTES = 64 * 1024**2
 _TREE_LINE = len(b"tree ") + 40
@@ -36,7 +36,7 @@ class _Folder:
 
     def __init__(self, data: bytes = b"", oid: bytes = b"") -> None:
         self.oid = oid
-        self.entries: dict[bytes, _Entry] = {**parse_tree(data)}
+        self.entries = _parse_entries(data)
 
 
 _Entry = tuple[bytes, bytes] | _Folder
@@ -239,9 +239,9 @@ def split_path(path: str) -> list[bytes]:
     return parts
 
 
-def parse_tree(data: bytes) -> dict[bytes, tuple[bytes, bytes]]:
-    """Return the modes and binary ids of a tree, which may be hostile, by names. Raises GitFailed."""
-    entries: dict[bytes, tuple[bytes, bytes]] = {}
+def _parse_entries(data: bytes) -> dict[bytes, _Entry]:
+    """Parse a tree, which may be hostile. Raises GitFailed."""
+    entries: dict[bytes, _Entry] = {}
     position = 0
     while position < len(data):
         end = data.find(b"\0", position)
@@ -260,7 +260,7 @@ def _write_folder(folder: _Folder, add_object: AddObject) -> bytes | None:
         if isinstance(entry, _Folder):
             if (written := _write_folder(entry, add_object)) is None:
                 continue
-            mode, oid = FOLDER_MODE, written
+            mode, oid = _FOLDER_MODE, written
         else:
             mode, oid = entry
         rows.append((name + b"/" if _is_folder(mode) else name, b"%b %b\0%b" % (mode, name, oid)))
@@ -271,7 +271,7 @@ def _write_folder(folder: _Folder, add_object: AddObject) -> bytes | None:
 
 
 def _is_folder(mode: bytes) -> bool:
-    return mode.lstrip(b"0") == FOLDER_MODE
+    return mode.lstrip(b"0") == _FOLDER_MODE
 
 
 async def _read_small(content: AsyncIterable[bytes]) -> bytes:

@@ -187,8 +187,8 @@ class PushedTree(ABC):
         """Yield the files and links, with sizes. Call it before the push is accepted."""
 
     @abstractmethod
-    async def find_file(self, name: str) -> GitEntry | None:
-        """Return a file or link of the top folder, with its size."""
+    async def find_file(self, path: str) -> GitEntry | None:
+        """Return a file, with its size; a link is found as a file, too."""
 
     @abstractmethod
     def read_blobs(self, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:

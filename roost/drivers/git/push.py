@@ -25,7 +25,14 @@ from roost.drivers.git.contract import (
     UnknownCommit,
 )
 from roost.drivers.git.push_reader import PushReader
-from roost.drivers.git.repository_files import read_reference, remove_reference, sync_folders, write_reference
+from roost.drivers.git.repository_files import (
+    PACKS,
+    file_errors,
+    read_reference,
+    remove_reference,
+    sync_folder,
+    write_reference,
+)
 from roost.drivers.git.runner import GitRunner
 from roost.drivers.git.scripts import PENDING
 
@@ -82,11 +89,9 @@ class PushTarget:
         path = self.runner.path(self.agent_id)
         if read_reference(path, PENDING) or await self.read_head() != update.old:
             raise PushRefused(CONCURRENT_PUSH)
-        try:
+        with file_errors():
+            await asyncio.to_thread(sync_folder, path, PACKS)
             await asyncio.to_thread(write_reference, path, PENDING, update.new or "")
-            await asyncio.to_thread(sync_folders, path, "objects/pack", "refs")
-        except OSError as error:
-            raise GitFailed("A push could not be recorded") from error
 
     async def remove_record(self) -> None:
         with suppress(OSError):  # a record that stays is found later, as after a crash
@@ -96,10 +101,8 @@ class PushTarget:
         """Make the new `main` durable, and remove the record."""
         if await self.read_head() != update.new:
             raise GitFailed("Git has not moved the branch main")
-        try:
-            await asyncio.to_thread(sync_folders, self.runner.path(self.agent_id), "refs/heads")
-        except OSError as error:
-            raise GitFailed("A push could not be made durable") from error
+        with file_errors():
+            await asyncio.to_thread(sync_folder, self.runner.path(self.agent_id), "refs/heads")
         await self.remove_record()
 
 

@@ -3,19 +3,18 @@
 All that it prints may come from hostile objects.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from roost.drivers.git.commit_writer import FOLDER_MODE, parse_tree
 from roost.drivers.git.contract import EntryKind, GitBlob, GitEntry, GitFailed, PushedTree, RefUpdate
-from roost.drivers.git.runner import KINDS, GitRunner, feed_command, id_lines, parse_blobs, parse_changes
+from roost.drivers.git.runner import GitRunner, id_lines, parse_blobs, parse_changes
 from roost.drivers.sandbox.contract import CommandProcess
 
 _DESCRIBED_AT_ONCE = 500
 """Objects whose names and descriptions fit into the buffers of a socket."""
 _READ_BYTES = 256 * 1024
-_MAX_TOP_BYTES = 64 * 1024**2
 
 
 class PushReader(PushedTree):
@@ -53,26 +52,19 @@ class PushReader(PushedTree):
     def list_entries(self) -> AsyncGenerator[GitEntry]:
         return self._runner.list_tree(self._agent_id, self._commit, self._quarantine)
 
-    async def find_file(self, name: str) -> GitEntry | None:
-        size = _parse_size((await self._describe([f"{self._commit}^{{tree}}"]))[0])
-        if size > _MAX_TOP_BYTES:
-            raise GitFailed("The repository has a tree that is too large")
-        try:
-            await self._process.send(f"{self._commit}^{{tree}}\n".encode())
-            await self._process.reader.readline()
-            data = (await self._process.reader.readexactly(size + 1))[:-1]
-        except (ConnectionError, EOFError, ValueError):
-            raise GitFailed("The top folder of a push cannot be read") from None
-        mode, blob = parse_tree(data).get(name.encode(), (FOLDER_MODE, b""))
-        if mode not in KINDS:
-            return None
-        (entry,) = await self._measure([GitEntry(name, KINDS[mode], blob.hex())])
-        return entry
+    async def find_file(self, path: str) -> GitEntry | None:
+        ((blob, *rest),) = await self._describe([f"{self._commit}:{path}"])
+        return GitEntry(path, EntryKind.FILE, blob.decode(), int(rest[1])) if rest[:1] == [b"blob"] else None
 
     async def read_blobs(self, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
-        async with feed_command(self._process, id_lines(blobs), is_last=False):
+        lines = b"".join([line async for line in id_lines(blobs)])
+        sending = asyncio.create_task(self._process.send(lines))
+        try:
             async for blob in parse_blobs(self._process.reader, blobs):
                 yield blob
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
 
     async def _measure(self, entries: Sequence[GitEntry]) -> Sequence[GitEntry]:
         """Return entries with their sizes; what is deleted or a submodule has none."""

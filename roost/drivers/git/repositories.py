@@ -6,8 +6,8 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -37,7 +37,7 @@ from roost.drivers.git.pack_writer import ObjectKind
 from roost.drivers.git.pkt_line import insert_remark
 from roost.drivers.git.push import PUSH_HOOKS, PushConversation, PushTarget
 from roost.drivers.git.push_reader import PushReader
-from roost.drivers.git.repository_files import draft_pack, list_packs, read_reference, write_reference
+from roost.drivers.git.repository_files import draft_pack, file_errors, list_packs, read_reference, write_reference
 from roost.drivers.git.runner import (
     PROBE,
     GitRunner,
@@ -114,7 +114,7 @@ class SandboxedRepositories(GitRepositories):
         async with self._locked(agent_id):
             if read_reference(path, PENDING):
                 raise PushUnfinished
-            with _file_errors(), draft_pack(path) as draft:
+            with file_errors(), draft_pack(path) as draft:
                 async with ObjectReader(self._runner, agent_id) as objects:
                     parent_tree = None if parent is None else await objects.find_tree(parent)
                     editor = TreeEditor(objects.read_tree)
@@ -269,16 +269,6 @@ class SandboxedCollector(GarbageCollector):
             except TimeoutError:
                 raise GitFailed("The repository cannot be collected in time") from None
         return True
-
-
-@contextmanager
-def _file_errors() -> Generator[None]:
-    """Raise GitFailed for errors of a repository's files."""
-    try:
-        yield
-    except OSError as error:
-        _log.error("git.write_failed", reason=str(error))
-        raise GitFailed from None
 
 
 def _service_script(request: GitRequest) -> GitScript:

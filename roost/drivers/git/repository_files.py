@@ -12,7 +12,8 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import cast
 
-from roost.core import ids
+from roost.core import ids, log
+from roost.drivers.git.contract import GitFailed
 from roost.drivers.git.pack_writer import PackWriter
 
 PACKS = "objects/pack"
@@ -21,6 +22,17 @@ _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER_BYTES = 1024**2
 _REFERENCE_BYTES = 64
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
+_log = log.get_logger("git")
+
+
+@contextmanager
+def file_errors() -> Generator[None]:
+    """Raise GitFailed for errors of a repository's files."""
+    try:
+        yield
+    except OSError as error:
+        _log.error("git.write_failed", reason=str(error))
+        raise GitFailed from None
 
 
 def read_reference(repository: Path, name: str) -> str | None:
@@ -39,9 +51,9 @@ def read_reference(repository: Path, name: str) -> str | None:
 
 
 def write_reference(repository: Path, name: str, commit: str) -> None:
-    """Move a reference, durably, in a folder that may be new. Raises OSError, also if Git is about to move it."""
+    """Move a reference, durably. Raises OSError, also if a command of Git is about to move it."""
     folder, _, file = name.rpartition("/")
-    with _open_folder(repository, folder, create=True) as place:
+    with _open_folder(repository, folder) as place:
         _write_file(place, f"{file}.lock", f"{commit}\n".encode(), 0o644)
         try:
             os.rename(f"{file}.lock", file, src_dir_fd=place, dst_dir_fd=place)
@@ -58,11 +70,10 @@ def remove_reference(repository: Path, name: str) -> None:
         os.unlink(file, dir_fd=place)
 
 
-def sync_folders(repository: Path, *names: str) -> None:
-    """Make the names in folders durable. Raises OSError."""
-    for name in names:
-        with _open_folder(repository, name) as place:
-            os.fsync(place)
+def sync_folder(repository: Path, name: str) -> None:
+    """Make the names in a folder durable. Raises OSError."""
+    with _open_folder(repository, name) as place:
+        os.fsync(place)
 
 
 def list_packs(repository: Path) -> dict[str, int]:
@@ -105,27 +116,15 @@ def draft_pack(repository: Path) -> Generator[PackDraft]:
 
 
 @contextmanager
-def _open_folder(repository: Path, name: str, *, create: bool = False) -> Generator[int]:
+def _open_folder(repository: Path, name: str) -> Generator[int]:
     """Open a folder of a repository, step by step."""
     with ExitStack() as opened:
         place = os.open(repository, _FOLDER)
         opened.callback(os.close, place)
         for part in name.split("/"):
-            place = _open_part(place, part, create=create)
+            place = os.open(part, _FOLDER, dir_fd=place)
             opened.callback(os.close, place)
         yield place
-
-
-def _open_part(parent: int, name: str, *, create: bool) -> int:
-    try:
-        return os.open(name, _FOLDER, dir_fd=parent)
-    except FileNotFoundError:
-        if not create:
-            raise
-    os.mkdir(name, dir_fd=parent)
-    folder = os.open(name, _FOLDER, dir_fd=parent)
-    _give_to_owner(parent, folder)
-    return folder
 
 
 def _write_file(folder: int, name: str, data: bytes, mode: int) -> None:
@@ -144,11 +143,7 @@ def _write_file(folder: int, name: str, data: bytes, mode: int) -> None:
 def _release_file(folder: int, file: int, mode: int) -> None:
     """Give a file to the owner of the folder, and make it durable."""
     os.fchmod(file, mode)
-    _give_to_owner(folder, file)
-    os.fsync(file)
-
-
-def _give_to_owner(folder: int, file: int) -> None:
     if os.geteuid() == 0:
         owner = os.fstat(folder)
         os.fchown(file, owner.st_uid, owner.st_gid)
+    os.fsync(file)

@@ -40,7 +40,7 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _READ_BYTES = 256 * 1024
 _MAX_FIELD_BYTES = 1024**2
 _IDS_AT_ONCE = 1000
-KINDS = {
+_KINDS = {
     b"100644": EntryKind.FILE,
     b"100664": EntryKind.FILE,  # of old versions of Git
     b"100755": EntryKind.EXECUTABLE,
@@ -145,18 +145,13 @@ class GitRunner:
 
 
 @asynccontextmanager
-async def feed_command(
-    process: CommandProcess, body: AsyncIterable[bytes] | None, *, is_last: bool = True
-) -> AsyncGenerator[None]:
-    """Send the body to a command while its output is read; the reading fails as the body does.
-
-    is_last: the input ends with the body.
-    """
+async def feed_command(process: CommandProcess, body: AsyncIterable[bytes] | None) -> AsyncGenerator[None]:
+    """Send the body to a command while its output is read; the reading fails as the body does."""
     if body is None:
         process.send_eof()
         yield
         return
-    feeding = asyncio.create_task(_feed(process, body, is_last=is_last))
+    feeding = asyncio.create_task(_feed(process, body))
     try:
         yield
     finally:
@@ -164,20 +159,19 @@ async def feed_command(
         await asyncio.wait([feeding])
 
 
-async def send_input(process: CommandProcess, parts: AsyncIterable[bytes], *, is_last: bool = True) -> None:
-    """Send input of a command, as far as it reads it; if it has ended, its status says why."""
+async def send_input(process: CommandProcess, parts: AsyncIterable[bytes]) -> None:
+    """Send the whole input of a command, as far as it reads it; if it has ended, its status says why."""
     async for part in parts:
         try:
             await process.send(part)
         except ConnectionError:
             return
-    if is_last:
-        process.send_eof()
+    process.send_eof()
 
 
-async def _feed(process: CommandProcess, body: AsyncIterable[bytes], *, is_last: bool) -> None:
+async def _feed(process: CommandProcess, body: AsyncIterable[bytes]) -> None:
     try:
-        await send_input(process, body, is_last=is_last)
+        await send_input(process, body)
     except Exception as error:  # noqa: BLE001 - raised where the output is read
         process.reader.set_exception(error)
 
@@ -218,8 +212,8 @@ async def _parse_tree(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
     async for entry in _read_fields(reader):
         head, _, path = entry.partition(b"\t")
         match head.split():
-            case [mode, b"blob" | b"commit", blob, size] if mode in KINDS:
-                yield GitEntry(_path(path), KINDS[mode], blob.decode(), int(size) if size.isdigit() else None)
+            case [mode, b"blob" | b"commit", blob, size] if mode in _KINDS:
+                yield GitEntry(_path(path), _KINDS[mode], blob.decode(), int(size) if size.isdigit() else None)
             case _:
                 raise GitFailed("A tree has an entry that is neither a file nor a link")
 
@@ -234,8 +228,8 @@ async def parse_changes(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry
         match head.split():
             case [_, _, _, _, b"D"]:
                 yield GitEntry(path, EntryKind.DELETED, "")
-            case [_, mode, _, blob, _] if mode in KINDS:
-                yield GitEntry(path, KINDS[mode], blob.decode())
+            case [_, mode, _, blob, _] if mode in _KINDS:
+                yield GitEntry(path, _KINDS[mode], blob.decode())
             case _:
                 raise GitFailed("A tree has an entry that is neither a file nor a link")
 

@@ -43,7 +43,8 @@ rm -rf objects/tmp_objdir-* objects/incoming-* objects/pack/tmp_* objects/pack/.
 rm -f ./*.lock refs/heads/*.lock {INTERNAL_REFS}/*.lock
 git init --bare --quiet --template= --initial-branch=main . 2>/dev/null || exit
 [ -e {COLLECTED} ] || : > {COLLECTED}
-sync . objects objects/pack refs refs/heads
+mkdir -p {INTERNAL_REFS}
+sync . objects objects/pack refs refs/heads {INTERNAL_REFS}
 """
 SHOW_HEAD = f"git rev-parse -q --verify {MAIN} || true"
 MOVE_HEAD = f'{_check_commit}{_check_push}git update-ref {MAIN} "$1" && sync objects/pack refs/heads'
@@ -60,8 +61,8 @@ export GIT_OBJECT_DIRECTORY="$PWD/objects/$quarantine" GIT_ALTERNATE_OBJECT_DIRE
   if [ -z "$old" ] || git merge-base --is-ancestor "$old" "$new" 2>/dev/null; then echo yes; else echo no; fi
   exec git cat-file --batch-check <&3
 }} >&3 &
-git diff-tree -r -z --no-renames --no-commit-id --raw "${{old:-{_EMPTY_TREE}}}" "$new" && end='.\\0' || end='\\0!\\0!\\0'
-printf "$end"
+git diff-tree -r -z --no-renames --no-commit-id --raw "${{old:-{_EMPTY_TREE}}}" "$new" &&
+  printf '.\\0' || printf '\\0!\\0!\\0'
 git cat-file --batch
 """
 ADVERTISE = 'git "$1" --stateless-rpc --http-backend-info-refs . 3>&-'
@@ -90,7 +91,7 @@ _CPU_SECONDS = 600
 _VERSION_SECONDS = 10
 _LIMITS = ContainerLimits(memory_bytes=2048 * _MIB, cpus=2.0, pids=128, file_bytes=4 * MAX_PACK_BYTES, open_files=1024)
 _PROGRAMS_PATH = "/usr/local/bin:/usr/bin:/bin"
-_PROGRAMS = ("git", "rm", "sync")
+_PROGRAMS = ("git", "mkdir", "rm", "sync")
 
 # Limits of address space and time hold on machines without control groups too.
 _PREFACE = f"exec 3>&1 1>&0\nulimit -v {_ADDRESS_SPACE_KIB}\nulimit -t {_CPU_SECONDS}\n"

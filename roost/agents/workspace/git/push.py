@@ -230,8 +230,6 @@ class AgentPush(PushHandler):
             for entry, target in zip(links, await _read_contents(tree, links), strict=True):
                 TreeRules.check_target(entry.path, target)
             manifest = await tree.find_file(MANIFEST_PATH)
-            if manifest is not None:
-                _check_entry(manifest, TreeRules(files=(MANIFEST_PATH,)))
         except TreeRefused as refused:
             raise PushRefused(f"{refused.message}.") from refused
         if manifest is not None:
@@ -278,34 +276,26 @@ async def _check_changes(tree: PushedTree, committed: CommittedFiles) -> Sequenc
     """Check paths, kinds and sizes of what differs from `main`, and return it. Raises PushRefused and TreeRefused."""
     rules = TreeRules(files=(MANIFEST_PATH,))
     changes: list[GitEntry] = []
-    count = _EntryCount()
+    files = size = 0
     async with aclosing(tree.list_changes()) as entries:
         async for entry in entries:
             changes.append(entry)
             if entry.kind is not EntryKind.DELETED:
-                count.add(1, entry.size or 0)
+                files, size = files + 1, size + (entry.size or 0)
+                _check_totals(files, size)
                 _check_entry(entry, rules)
-    if not count.allows(committed.files, committed.size):  # with files that are replaced or deleted
-        count = _EntryCount()
+    if committed.files + files > MAX_FILES or committed.size + size > MAX_TREE_BYTES:  # some may be replaced or deleted
+        files = size = 0
         async with aclosing(tree.list_entries()) as entries:
             async for entry in entries:
-                count.add(1, entry.size or 0)
+                files, size = files + 1, size + (entry.size or 0)
+                _check_totals(files, size)
     return changes
 
 
-@dataclass
-class _EntryCount:
-    files: int = 0
-    size: int = 0
-
-    def add(self, files: int, size: int) -> None:
-        """Add files. Raises PushRefused if they are too many or too large."""
-        self.files, self.size = self.files + files, self.size + size
-        if not self.allows():
-            raise PushRefused(f"An agent has at most {MAX_FILES:,} files and {MAX_TREE_BYTES // 1024**3} GiB.")
-
-    def allows(self, more_files: int = 0, more_size: int = 0) -> bool:
-        return self.files + more_files <= MAX_FILES and self.size + more_size <= MAX_TREE_BYTES
+def _check_totals(files: int, size: int) -> None:
+    if files > MAX_FILES or size > MAX_TREE_BYTES:
+        raise PushRefused(f"An agent has at most {MAX_FILES:,} files and {MAX_TREE_BYTES // 1024**3} GiB.")
 
 
 async def _read_contents(tree: PushedTree, entries: Sequence[GitEntry]) -> Sequence[bytes]:
