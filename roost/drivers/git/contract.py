@@ -183,10 +183,6 @@ class PushedTree(ABC):
         """Yield what differs from the old commit, as `GitRepositories.list_changes` does, with sizes. Call it first."""
 
     @abstractmethod
-    def list_entries(self) -> AsyncGenerator[GitEntry]:
-        """Yield the files and links, with sizes. Call it before the push is accepted."""
-
-    @abstractmethod
     async def find_file(self, path: str) -> GitEntry | None:
         """Return a file, with its size; a link is found as a file, too."""
 

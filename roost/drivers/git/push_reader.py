@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from roost.drivers.git.contract import EntryKind, GitBlob, GitEntry, GitFailed, PushedTree, RefUpdate
-from roost.drivers.git.runner import GitRunner, id_lines, parse_blobs, parse_changes
+from roost.drivers.git.runner import id_lines, parse_blobs, parse_changes
 from roost.drivers.sandbox.contract import CommandProcess
 
 _DESCRIBED_AT_ONCE = 500
@@ -20,15 +20,13 @@ _READ_BYTES = 256 * 1024
 class PushReader(PushedTree):
     """`process` runs `scripts.READ_PUSH`."""
 
-    def __init__(self, runner: GitRunner, agent_id: str, process: CommandProcess) -> None:
-        self._runner = runner
-        self._agent_id = agent_id
+    def __init__(self, process: CommandProcess) -> None:
         self._process = process
-        self._quarantine = self._commit = ""
+        self._commit = ""
 
     async def open(self, quarantine: str, update: RefUpdate) -> RefUpdate:
         """Begin with the objects of an update, and return it with its description."""
-        self._quarantine, self._commit = quarantine, update.new or ""
+        self._commit = update.new or ""
         reader, writer = self._process.control
         writer.write(f"{quarantine} {update.new} {update.old or ''}\n".encode())
         is_fast_forward = await reader.readline() == b"yes\n"
@@ -48,9 +46,6 @@ class PushReader(PushedTree):
             raise GitFailed("The commits of a push cannot be compared")
         for measured in await self._measure(batch):
             yield measured
-
-    def list_entries(self) -> AsyncGenerator[GitEntry]:
-        return self._runner.list_tree(self._agent_id, self._commit, self._quarantine)
 
     async def find_file(self, path: str) -> GitEntry | None:
         ((blob, *rest),) = await self._describe([f"{self._commit}:{path}"])

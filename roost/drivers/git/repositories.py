@@ -174,7 +174,7 @@ class SandboxedRepositories(GitRepositories):
             self._runner.run(agent_id, script) as process,
             feed_command(process, request.body),
             self._runner.run(agent_id, GitScript(scripts.READ_PUSH)) as reading,  # starts while Git reads the pack
-            self._conversation(agent_id, process, handler, PushReader(self._runner, agent_id, reading)) as talking,
+            self._conversation(agent_id, process, handler, PushReader(reading)) as talking,
         ):
             is_begun = False
             while chunk := await process.reader.read(_READ_BYTES):

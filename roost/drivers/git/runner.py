@@ -39,7 +39,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _READ_BYTES = 256 * 1024
 _MAX_FIELD_BYTES = 1024**2
-_IDS_AT_ONCE = 1000
 _KINDS = {
     b"100644": EntryKind.FILE,
     b"100664": EntryKind.FILE,  # of old versions of Git
@@ -88,9 +87,9 @@ class GitRunner:
             await check_status(process)
         return answer.decode(errors="replace").strip()
 
-    async def list_tree(self, agent_id: str, commit: str, quarantine: str = "") -> AsyncGenerator[GitEntry]:
-        """Yield the entries of a commit, which may be in the quarantine of a push."""
-        script = GitScript(scripts.LIST_TREE, (check_object_id(commit),), quarantine=quarantine)
+    async def list_tree(self, agent_id: str, commit: str) -> AsyncGenerator[GitEntry]:
+        """Yield the entries of a commit."""
+        script = GitScript(scripts.LIST_TREE, (check_object_id(commit),))
         async with self.run(agent_id, script) as process:
             async for entry in _parse_tree(process.reader):
                 yield entry
@@ -195,9 +194,9 @@ async def check_status(process: CommandProcess) -> None:
 
 
 async def id_lines(ids: Sequence[str]) -> AsyncGenerator[bytes]:
-    """Yield the ids of objects as lines of input, many at once. Raises UnknownCommit."""
-    for start in range(0, len(ids), _IDS_AT_ONCE):
-        yield "".join(f"{check_object_id(value)}\n" for value in ids[start : start + _IDS_AT_ONCE]).encode()
+    """Yield the ids of objects as lines of input. Raises UnknownCommit."""
+    for value in ids:
+        yield f"{check_object_id(value)}\n".encode()
 
 
 def check_object_id(value: str) -> str:

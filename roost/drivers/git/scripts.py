@@ -145,17 +145,13 @@ _ENVIRONMENT: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GitScript:
-    """A script of a repository; `hooks` by name, `protocol` is what the client says in `Git-Protocol`.
-
-    quarantine: name of the folder of a push's objects, if the script sees them.
-    """
+    """A script of a repository; `hooks` by name, `protocol` is what the client says in `Git-Protocol`."""
 
     text: str
     arguments: tuple[str, ...] = ()
     is_writable: bool = False
     hooks: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     protocol: str = ""
-    quarantine: str = ""
 
 
 def sandbox_command(folder: Path, script: GitScript) -> SandboxCommand:
@@ -164,10 +160,6 @@ def sandbox_command(folder: Path, script: GitScript) -> SandboxCommand:
     environment = {**_ENVIRONMENT, "GIT_EXEC_PATH": execution_path}
     if script.protocol:
         environment["GIT_PROTOCOL"] = script.protocol
-    if script.quarantine:
-        objects = f"{COMMAND_FOLDER}/objects"
-        environment["GIT_OBJECT_DIRECTORY"] = f"{objects}/{script.quarantine}"
-        environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = objects
     return SandboxCommand(
         script=f"{_PREFACE}{script.text}{_EXIT}",
         arguments=script.arguments,

@@ -62,10 +62,10 @@ async def apply_commit(
     Repeat it to complete a change that a crash interrupted.
     """
     entries = [entry async for entry in repositories.list_changes(agent_id, old, new)]
-    await _apply_entries(tree, entries, partial(repositories.read_blobs, agent_id))
+    await apply_entries(tree, entries, partial(repositories.read_blobs, agent_id))
 
 
-async def _apply_entries(
+async def apply_entries(
     tree: WardenTree, entries: Sequence[GitEntry], read_blobs: ReadBlobs, expected: Sequence[ExpectEntry] = ()
 ) -> None:
     async with aclosing(_tree_changes(entries, read_blobs, expected)) as changes:
@@ -242,7 +242,7 @@ class AgentPush(PushHandler):
         try:
             async with self._lock:
                 expected = self._committed.expect([entry.path for entry in self._changes])
-                await _apply_entries(self._tree, self._changes, self._pushed.read_blobs, expected)
+                await apply_entries(self._tree, self._changes, self._pushed.read_blobs, expected)
         except WardenTreeChanged as problem:
             raise PushRefused(_CHANGED) from problem
         except _UNCHANGED as problem:
@@ -285,11 +285,8 @@ async def _check_changes(tree: PushedTree, committed: CommittedFiles) -> Sequenc
                 _check_totals(files, size)
                 _check_entry(entry, rules)
     if committed.files + files > MAX_FILES or committed.size + size > MAX_TREE_BYTES:  # some may be replaced or deleted
-        files = size = 0
-        async with aclosing(tree.list_entries()) as entries:
-            async for entry in entries:
-                files, size = files + 1, size + (entry.size or 0)
-                _check_totals(files, size)
+        kept = committed.list_sizes_without({entry.path for entry in changes}, is_git_path)
+        _check_totals(files + len(kept), size + sum(kept))
     return changes
 
 

@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -98,7 +98,7 @@ def decode_index(data: bytes | None) -> WorkspaceIndex:
 class CommittedFiles:
     """What the paths of an index hold. `files` and `size` count files and links, and their bytes."""
 
-    _rows: Mapping[str, tuple[str, Sequence[int] | None, str]] = field(default_factory=dict[str, Any])
+    _rows: Mapping[str, tuple[str, int, Sequence[int] | None, str]] = field(default_factory=dict[str, Any])
     files: int = 0
     size: int = 0
     is_settled: bool = True
@@ -110,12 +110,18 @@ class CommittedFiles:
         _, (paths, kinds, _, sizes, *_, stamps, targets) = _decode_columns(data)
         files = [at for at, kind in enumerate(kinds) if _KINDS[kind] != "folder"]
         is_settled = all(stamps[at] or _KINDS[kinds[at]] == "link" for at in files)
-        rows = dict(zip(paths, zip(kinds, stamps, targets, strict=True), strict=True))
+        rows = dict(zip(paths, zip(kinds, sizes, stamps, targets, strict=True), strict=True))
         return cls(rows, len(files), sum(sizes[at] for at in files), is_settled)
 
     def expect(self, paths: Iterable[str]) -> Sequence[ExpectEntry]:
         """Return that paths are as the index has them; a file without a stamp never is."""
-        return [ExpectEntry(path, _expected_entry(*self._rows.get(path, ("fo", None, "")))) for path in paths]
+        rows = ((path, self._rows.get(path, ("fo", 0, None, ""))) for path in paths)
+        return [ExpectEntry(path, _expected_entry(kind, stamp, target)) for path, (kind, _, stamp, target) in rows]
+
+    def list_sizes_without(self, paths: Collection[str], is_left_out: Callable[..., bool]) -> Sequence[int]:
+        """Return the sizes of all files and links but those at `paths` and those that a commit leaves out."""
+        rows = ((path, *row) for path, row in self._rows.items() if path not in paths and _KINDS[row[0]] != "folder")
+        return [size for path, kind, size, *_ in rows if not is_left_out(path, is_link=_KINDS[kind] == "link")]
 
 
 def _expected_entry(kind: str, stamp: Sequence[int] | None, target: str) -> Stamp | str | None:
