@@ -5,7 +5,7 @@ All that it prints may come from hostile objects.
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from roost.drivers.git.contract import EntryKind, GitBlob, GitEntry, GitFailed, PushedTree, RefUpdate
@@ -42,7 +42,10 @@ class PushReader(PushedTree):
                     for measured in await self._measure(batch):
                         yield measured
                     batch = []
-        if self._process.reader.at_eof():  # before the field that ends the changes
+        # Git opens the repository for the blobs now: later the quarantine, which its environment names, is gone.
+        with suppress(ConnectionError):
+            await self._process.send(b"-\n")
+        if await self._process.reader.readline() != b"- missing\n":
             raise GitFailed("The commits of a push cannot be compared")
         for measured in await self._measure(batch):
             yield measured
