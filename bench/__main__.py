@@ -1,13 +1,13 @@
 """Run the benchmarks: `make bench` for all but the long one, git-large; `python -m bench NAME...` for some.
 
-Rows are printed and written to `bench/results.json` as they come. A benchmark that fails is a row with its reason; the
-others run, and the exit code is 1. Ctrl-C keeps what was measured.
+Rows are printed and written to `bench/results.json` as they come; a whole run writes `docs/reference/figures.md`, too.
+A benchmark that fails is a row with its reason; the others run, and the exit code is 1. Ctrl-C keeps what was measured.
 """
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from bench.figures import PAGE, RESULTS
 from bench.harness import Benchmark, run_benchmarks
 
 BENCHMARKS: Mapping[str, Benchmark] = {
@@ -39,14 +39,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""
-_RESULTS = Path(__file__).with_name("results.json")
 
 
 def main(arguments: Sequence[str]) -> int:
     names = arguments or [name for name in BENCHMARKS if name not in _LONG]
     if unknown := set(names) - BENCHMARKS.keys():
         sys.exit(f"unknown benchmarks: {', '.join(sorted(unknown))}; available: {', '.join(BENCHMARKS)}")
-    return run_benchmarks(names, BENCHMARKS, _RESULTS)
+    return run_benchmarks(names, BENCHMARKS, RESULTS, None if arguments else PAGE)
 
 
 if __name__ == "__main__":

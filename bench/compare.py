@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from bench.row import Row
+from bench.report import read_row
 
 _WIDTH = 170
 _WORSE, _FAILED = "WORSE", "FAILED"
@@ -63,7 +63,7 @@ def _compare(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | 
     if old is None or new is None or old["error"] or new["error"]:
         verdict = _FAILED if new and new["error"] else "only in one"
         return Comparison(name, _describe(old), _describe(new), "", verdict, others)
-    before, after = map(_read_row, (old, new))
+    before, after = map(read_row, (old, new))
     has_ratio = before.reference_name == after.reference_name and before.ratios and after.ratios
     runs = (before.ratios, after.ratios) if has_ratio else (before.runs, after.runs)
     was, now = map(statistics.median, runs)
@@ -87,15 +87,10 @@ def _describe(record: Mapping[str, Any] | None) -> str:
         return "-"
     if record["error"]:
         return f"failed: {record['error']}"
-    row = _read_row(record)
+    row = read_row(record)
     spread = "{:.4g}..{:.4g}".format(*row.spread) if len(row.runs) > 1 else "one run"
     ratio = "" if row.ratio is None else f", {row.ratio:.2f} x {row.reference_name}"
     return f"{row.value:.4g} {row.unit} ({spread}){ratio}"
-
-
-def _read_row(record: Mapping[str, Any]) -> Row:
-    names = ("name", "runs", "unit", "reference_name", "reference_runs", "goal", "others")
-    return Row(*(record[name] for name in names))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from pathlib import Path
 
+from bench.figures import write_page
 from bench.machine import MachineWatch
 from bench.process_tree import adopt_orphans, end_descendants, reap_orphans
 from bench.report import Report
@@ -37,8 +38,10 @@ class Benchmark:
     cleanup: float = _CLEANUP_SECONDS
 
 
-def run_benchmarks(names: Sequence[str], benchmarks: Mapping[str, Benchmark], results: Path) -> int:
-    """Run benchmarks, print and write their rows as they come, and return the exit code."""
+def run_benchmarks(
+    names: Sequence[str], benchmarks: Mapping[str, Benchmark], results: Path, page: Path | None = None
+) -> int:
+    """Run benchmarks, print and write their rows as they come, at last the page; return the exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     adopt_orphans()
@@ -51,6 +54,8 @@ def run_benchmarks(names: Sequence[str], benchmarks: Mapping[str, Benchmark], re
         return _INTERRUPTED
     finally:
         report.finish()
+    if page:
+        write_page(report.results, {name: benchmarks[name].target for name in names}, page)
     return 1 if report.failures else 0
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -39,6 +40,11 @@ class Report:
         self._results: dict[str, Any] = {"machine": _describe_machine(), "began": _now(), "ended": None, "rows": []}
         self._rows: list[dict[str, Any]] = self._results["rows"]
         self._print(show_header=True)
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """The machine, the times and the rows, as in the file."""
+        return self._results
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -94,6 +100,12 @@ class Report:
         self._console.print(table)
 
 
+def read_row(record: Mapping[str, Any]) -> Row:
+    """Return the row of a record in a result."""
+    names = ("name", "runs", "unit", "reference_name", "reference_runs", "goal", "others")
+    return Row(*(record[name] for name in names), shortfall=record.get("shortfall", ""))
+
+
 def _row_record(row: Row) -> dict[str, Any]:
     return {
         "name": row.name,
@@ -107,6 +119,7 @@ def _row_record(row: Row) -> dict[str, Any]:
         "goal": row.goal,
         "met": row.is_met,
         "others": row.others,
+        "shortfall": row.shortfall,
     }
 
 
@@ -115,7 +128,14 @@ def _conditions_cells(conditions: Conditions) -> tuple[str, str, str]:
 
 
 def _describe_machine() -> dict[str, Any]:
-    return {"cpus": os.cpu_count(), "python": platform.python_version(), "kernel": platform.release()}
+    found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return {
+        "cpus": os.cpu_count(),
+        "processor": found[1] if found else platform.machine(),
+        "memory_gib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30,
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+    }
 
 
 def _now() -> str:

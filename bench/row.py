@@ -19,7 +19,7 @@ class Row:
     """Figure in `unit`, the median of its runs, beside the figures of references in the same unit.
 
     goal: `<= 4 x` limits the ratio to the reference, `<= 5 ms` the figure itself; without one the row only reports.
-    others: further references, by name.
+    others: further references, by name. shortfall: whose the time or the memory is, where the goal cannot be met.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Row:
     reference: Runs = ()
     goal: str = ""
     others: Mapping[str, Runs] = field(default_factory=dict[str, Runs])
+    shortfall: str = ""
 
     def __post_init__(self) -> None:
         if not self.runs or not all(map(math.isfinite, (*self.runs, *self.reference_runs))):

@@ -1,4 +1,4 @@
-"""Search in a group of 2,000 chunks among 100,000, and deletion of a file's vectors, on both databases."""
+"""Search in 2,000 of 100,000 chunks and in all of them, and deletion of a file's vectors, on both databases."""
 
 import itertools
 import statistics
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import sqlalchemy as sa
 
 from bench.row import Row
 from bench.timing import RUNS, time_in_turns_async
@@ -32,7 +33,7 @@ from tests.support.databases import postgres_copy, run_postgres
 
 _GROUPS, _FILES, _CHUNKS, _DIMENSION = 50, 40, 50, 384
 _LIMIT = 10
-_QUERIES, _DELETIONS = 200, 50
+_QUERIES, _ROUNDS_OF_ALL, _DELETIONS = 200, 3, 50
 _TEXT = "The boiler is serviced in May. " * 25
 
 
@@ -98,6 +99,18 @@ async def _measure(name: str, db: Database, vectors: np.ndarray, queries: np.nda
     ]
     recall = statistics.mean(len(mine & exact) / _LIMIT for mine, exact in zip(found, numbers, strict=True))
     yield Row(f"recall of {_LIMIT} results, {name}", recall, "", reference, 1.0, "= 1 x")
+    every = vectors.reshape(-1, _DIMENSION)
+    files_of_all = store.select_indexed(sa.select(files_store.files.c.id), model.model_id, _DIMENSION)
+
+    async def search_all() -> None:
+        query = next(own).tobytes()
+        await db.read_long(lambda connection: index.find_nearest(connection, files_of_all, query, _LIMIT))
+
+    async def scan_all() -> None:
+        _scan(every, next(plain))
+
+    took, scanned = await time_in_turns_async(search_all, scan_all, rounds=_ROUNDS_OF_ALL)
+    yield Row(f"search all {total} chunks, {name}, p50", took, "ms", reference, scanned, "<= 50 ms")
     doomed = iter([file_id for group_files in corpus.file_ids[10:12] for file_id in group_files][:_DELETIONS])
     delete, nothing = await time_in_turns_async(
         lambda: service.delete(corpus.caller.tenant_id, next(doomed)),

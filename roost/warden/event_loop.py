@@ -6,13 +6,11 @@ meaning is, except that later results of a future are dropped.
 
 from __future__ import annotations
 
-import os
 import select
 from _thread import allocate_lock
-from bisect import bisect_left, insort
 from time import monotonic
 
-from .light_imports import signal, suppress
+from .light_imports import bisect, os, signal, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,12 +196,12 @@ class EventLoop:
         """Call a function after some seconds."""
         self._timer_count += 1
         timer = (monotonic() + seconds, self._timer_count, callback, args)
-        insort(self._timers, timer)
+        bisect.insort_right(self._timers, timer)
         return timer
 
     def cancel_timer(self, timer: Timer) -> None:
         """Cancel a timer that may have expired."""
-        index = bisect_left(self._timers, timer[:2])
+        index = bisect.bisect_left(self._timers, timer[:2])
         if self._timers[index : index + 1] == [timer]:
             del self._timers[index]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import time
 from itertools import islice
 
@@ -20,7 +18,7 @@ from .files import (
     sorted_names,
     split_path,
 )
-from .light_imports import suppress
+from .light_imports import encode_name, os, stat, suppress
 from .protocol import CHUNK_BYTES, RequestRefused, receive_some
 from .waiting import run_in_thread
 
@@ -88,7 +86,7 @@ class FileOperations:
             mode = stat.S_IMODE(info.st_mode)
             await connection.send_reply(size=info.st_size, mode=mode, time=info.st_mtime, stamp=stamp)
             offset, length = int(request["offset"]), request["length"]
-            os.lseek(fd, offset if offset >= 0 else max(info.st_size + offset, 0), os.SEEK_SET)
+            os.lseek(fd, offset if offset >= 0 else max(info.st_size + offset, 0), 0)
             await _send_file(fd, connection, ANY_SIZE if length is None else int(length))
             await connection.send_end()
         finally:
@@ -221,7 +219,7 @@ def _walk_folder(folder: int, prefix: str, skipped: list[str], recursive: bool, 
     """Walk an open folder, and close it. `skipped` are the parts of the path after which the walk begins."""
     try:
         for name in sorted_names(folder):
-            if skipped and os.fsencode(name) < os.fsencode(skipped[0]):
+            if skipped and encode_name(name) < encode_name(skipped[0]):
                 continue
             try:
                 info = os.lstat(name, dir_fd=folder)
@@ -246,7 +244,7 @@ def _open_subfolder(folder: int, name: str, depth: int) -> int:
 def _delete_folder(parent: int, name: str, depth: int) -> None:
     folder = _open_subfolder(parent, name, depth)
     try:
-        for child in os.listdir(folder):  # noqa: PTH208 - pathlib is not loaded here
+        for child in os.listdir(folder):
             with suppress(FileNotFoundError):
                 if stat.S_ISDIR(os.lstat(child, dir_fd=folder).st_mode):
                     _delete_folder(folder, child, depth + 1)

@@ -6,12 +6,10 @@ the walk never leads out of the root. Only regular files are opened, never a FIF
 
 from __future__ import annotations
 
-import os
-import stat
 from _thread import allocate_lock
 from itertools import islice
 
-from .light_imports import suppress
+from .light_imports import encode_name, os, stat, suppress
 from .protocol import RequestRefused
 
 TYPE_CHECKING = False
@@ -94,7 +92,7 @@ def sorted_names(folder: int) -> list[str]:
         names = [entry.name for entry in islice(listing, MAX_FOLDER_ENTRIES + 1)]
     if len(names) > MAX_FOLDER_ENTRIES:
         raise RequestRefused("tooMany", f"a folder has more than {MAX_FOLDER_ENTRIES} entries")
-    names.sort(key=None if "".join(names).isascii() else os.fsencode)
+    names.sort(key=None if "".join(names).isascii() else encode_name)
     return names
 
 

@@ -1,23 +1,36 @@
 """Parts of the standard library without the modules that they import.
 
-enum, re, typing, functools and collections take 10 ms, a third of a container's start. So the warden imports the C
-halves of `socket`, `signal`, `json` and `queue`, and only here; types are imported for the type checker alone.
+enum, re, typing, collections, ctypes and os take 12 ms, half of a container's start. So the warden imports the C halves
+of `os`, `socket`, `json` and others, and only here; types are imported for the type checker alone.
 """
 
 from __future__ import annotations
 
+import _ctypes
 import _socket as socket
+import sys
 from _queue import SimpleQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import bisect
+    import os
     import signal
+    import stat
+    import struct
     from collections.abc import Callable, Iterable
     from typing import Any, Self
 else:
+    import _bisect as bisect
     import _signal as signal
+    import _stat as stat
+    import _struct as struct
+    import posix as os
 
-__all__ = ["SimpleQueue", "Socket", "format_json", "parse_json", "signal", "socket", "suppress"]
+__all__ = [
+    "SimpleQueue", "Socket", "bisect", "call_prctl", "encode_name", "format_address", "format_json", "os", "parse_json",
+    "signal", "socket", "stat", "struct", "suppress",
+]  # fmt: skip
 
 
 class Socket(socket.socket):
@@ -52,6 +65,23 @@ class suppress:  # noqa: N801 - contextlib's name
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         return kind is not None and issubclass(kind, self._kinds)
+
+
+def encode_name(name: str) -> bytes:
+    """Return the bytes of a file's name, as `os.fsencode` does."""
+    return name.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
+
+
+def call_prctl(*arguments: int | bytes) -> int:
+    """Call prctl(2) and return its result; bytes are passed by their address."""
+    function = _ctypes.dlsym(_ctypes.dlopen(None, 2), "prctl")  # type: ignore[arg-type] - None is this program
+    return _ctypes.call_function(function, arguments)
+
+
+def format_address(data: bytes) -> bytes:
+    """Return the address of bytes, which the caller keeps, as it is in memory."""
+    pointer: Any = type("c_char_p", (_ctypes._SimpleCData,), {"_type_": "z"})  # type: ignore[misc] # noqa: SLF001
+    return bytes(pointer(data))
 
 
 class _DecoderOptions:

@@ -7,14 +7,11 @@ started by a thread with a filter that denies changes of the mark, which childre
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import os
 import resource
-import struct
 
 from .event_loop import READ, Future
-from .light_imports import signal, suppress
+from .light_imports import call_prctl, format_address, os, signal, stat, struct, suppress
 from .waiting import WorkerThreads, sleep_seconds, wait_until_ready
 
 TYPE_CHECKING = False
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 
 READ_BYTES = 256 * 1024
 KILL_ATTEMPTS, KILL_PAUSE_SECONDS = 200, 0.01
+DEFAULT_PATH = "/bin:/usr/bin"
 NICE_LEVELS = 9  # of programs below the warden, which requests wait for
 
 # seccomp(2)
@@ -180,9 +178,9 @@ def _find_program(name: str, env: Mapping[str, str]) -> str:
     """Find a program in the PATH of `env` as a shell does; relative folders start at the current one."""
     if "/" in name:
         return name
-    for folder in env.get("PATH", os.defpath).split(":"):
+    for folder in env.get("PATH", DEFAULT_PATH).split(":"):
         path = f"{folder or '.'}/{name}"
-        if os.access(path, os.X_OK) and not os.path.isdir(path):  # noqa: PTH112 - pathlib is not loaded here
+        if os.access(path, os.X_OK) and not stat.S_ISDIR(os.stat(path).st_mode):
             return path
     raise FileNotFoundError(errno.ENOENT, "no such program", name)
 
@@ -203,7 +201,7 @@ def _list_tree(leader: int, mark: int | None) -> set[int]:
     """Return the running processes of a session or with its mark, and their descendants, without the caller."""
     parents: dict[int, int] = {}
     tree = {leader}
-    for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):  # noqa: PTH208 - as above
+    for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or [b"X", b"", b"", b""]
         state, parent, _, session = fields[:4]
         if state not in {b"Z", b"X"}:
@@ -244,11 +242,10 @@ def deny_mark_changes() -> None:
     """
     if (machine := os.uname().machine) in CALLS:
         code = _compile_filter(*CALLS[machine])
-        buffer = ctypes.create_string_buffer(code)
-        program = struct.pack("HP", len(code) // 8, ctypes.addressof(buffer))
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-        if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0):
-            raise OSError(ctypes.get_errno(), "the filter of limits cannot be installed")
+        program = struct.pack("H0P", len(code) // 8) + format_address(code)
+        call_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # without it, the next call fails
+        if call_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0):
+            raise OSError(errno.EPERM, "the filter of limits cannot be installed")
 
 
 def _compile_filter(audit: int, setrlimit: int, prlimit: int) -> bytes:

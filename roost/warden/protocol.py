@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
-import struct
 
 from .event_loop import CoroutineTask
-from .light_imports import format_json, parse_json, socket, suppress
+from .light_imports import format_json, parse_json, socket, struct, suppress
 from .streams import CHUNK_BYTES, receive_chunk, send_all
 from .waiting import TaskLock, TimeLimit, wait_until_done
 
@@ -134,7 +133,8 @@ async def receive_some(sock: Socket, limit: int) -> bytes:
 
 async def receive_exactly(sock: Socket, count: int) -> bytes:
     """Receive `count` bytes. Raises ConnectionResetError."""
-    data = b""
-    while len(data) < count:
-        data += await receive_some(sock, count - len(data))
-    return data
+    parts: list[bytes] = []
+    while count:
+        parts.append(await receive_some(sock, count))
+        count -= len(parts[-1])
+    return b"".join(parts)

@@ -5,15 +5,13 @@ It trusts the server that connects to it, and nothing inside the container.
 
 from __future__ import annotations
 
-import ctypes
-import os
 import resource
 import time
 
 from .event_loop import WRITE, CoroutineTask, EventLoop, Future
 from .file_operations import FileOperations
 from .files import open_under
-from .light_imports import Socket, parse_json, signal, socket, suppress
+from .light_imports import Socket, call_prctl, os, parse_json, signal, socket, suppress
 from .processes import ProcessSpawner, kill_tree
 from .protocol import Connection, RequestRefused
 from .streams import bind_port, connect_socket, is_disconnected, serve_listener, splice_sockets
@@ -41,11 +39,10 @@ PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 
 def main(config: str) -> None:
     """Run until SIGTERM; deny programs of the container, which have our uid, to trace us or read our memory."""
-    prctl = ctypes.CDLL(None).prctl
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    call_prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    call_prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.umask(0o022)
-    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - pathlib is not loaded here
+    for fd in map(int, os.listdir("/proc/self/fd")):
         with suppress(OSError):
             os.set_inheritable(fd, fd <= 2)
     parsed = parse_json(config)

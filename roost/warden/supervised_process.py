@@ -7,13 +7,12 @@ dropped, and a follower that lags is disconnected.
 from __future__ import annotations
 
 import codecs
-import os
 import time
 from itertools import chain
 
 from .event_loop import Future
 from .files import open_log
-from .light_imports import signal, suppress
+from .light_imports import os, signal, suppress
 from .protocol import RequestRefused
 from .waiting import create_background_task, wait_until_done
 

@@ -6,9 +6,7 @@ name. Addresses without a name lead nowhere.
 
 from __future__ import annotations
 
-import struct
-
-from .light_imports import Socket, socket, suppress
+from .light_imports import Socket, socket, struct, suppress
 from .protocol import receive_exactly
 from .streams import bind_port, connect_socket, receive_datagram, send_all, serve_listener, splice_sockets
 from .waiting import TimeLimit, gather_results

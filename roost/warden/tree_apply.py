@@ -34,8 +34,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class StagedChanges:
     """Changes of a tree; files and links wait in its staging folder until `commit` puts everything in place."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, with_stamps: bool = True) -> None:
         self._root, self._tree, self._staging = root, _WritableTree(root), -1
+        self._with_stamps = with_stamps
         try:
             self._staging = _open_staging(self._tree.enter([]), self._tree.modes)
             self._tree.record_modes(self._staging)
@@ -95,16 +96,21 @@ class StagedChanges:
     def commit(self) -> list[tuple[int, int, int] | None]:
         """Put everything in place, durably, and return the stamps of the files, None for one that changed since.
 
+        Without stamps, none are returned.
+
         Raises RequestRefused and OSError.
         """
         self._check_complete()
         _sync_disk(self._staging)
-        _let_clock_tick()  # so that a change of a file in its place gives it another time
+        if self._with_stamps:
+            _let_clock_tick()  # so that a change of a file in its place gives it another time
         with change_lock:
             self._check_expected()
             self._put_in_place()
         self._restore()
         _sync_disk(self._staging)
+        if not self._with_stamps:
+            return []
         _let_clock_tick()
         return self._stamps()
 

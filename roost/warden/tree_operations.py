@@ -69,7 +69,7 @@ class TreeOperations:
             raise RequestRefused("busy", "another apply is in progress")
         self._applying.add(root)
         try:
-            staged = await run_in_thread(StagedChanges, root)
+            staged = await run_in_thread(StagedChanges, root, request.get("stamps", True))
             try:
                 await connection.send_reply()
                 stamps = await _receive_changes(staged, connection)

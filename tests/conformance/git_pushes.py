@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.git.contract import (
+    EntryKind,
     GitEntry,
     GitRepositories,
     GitRequest,
@@ -60,9 +61,11 @@ class Handler(PushHandler):
 
     async def check(self, tree: PushedTree) -> None:
         self.calls.append("check")
-        entries = [entry async for entry in tree.list_entries()]
-        contents = [content async for content in tree.read_files(entries)] if entries else []
-        self.contents = dict(zip([entry.path for entry in entries], contents, strict=True))
+        entries = [entry async for entry in tree.list_changes()]
+        blobs = [entry.blob for entry in entries if entry.kind is not EntryKind.DELETED]
+        contents = [b"".join([chunk async for chunk in blob.content]) async for blob in tree.read_blobs(blobs)]
+        paths = [entry.path for entry in entries if entry.kind is not EntryKind.DELETED]
+        self.contents = dict(zip(paths, contents, strict=True))
         self.on_check(entries)
 
     async def apply(self, update: RefUpdate, output: PushOutput) -> None:

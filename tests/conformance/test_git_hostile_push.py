@@ -157,7 +157,7 @@ async def test_submodules_are_described_and_hooks_of_a_tree_do_nothing(
     handler = Handler()
 
     async def check(tree: PushedTree) -> None:
-        found.extend([entry.kind async for entry in tree.list_entries()])
+        found.extend([entry.kind async for entry in tree.list_changes()])
 
     handler.check = check  # type: ignore[method-assign] - reads no submodule
     assert f"ok {MAIN}" in await push(repositories, push_of(work, new), handler)

@@ -228,7 +228,7 @@ async def test_trees_that_an_agent_cannot_have_are_refused(
     assert await shell(workspace, "ls -A") == "folder\nreadme\n"
 
 
-async def interrupt(*_: object) -> int:
+async def interrupt(*_: object) -> None:
     """Fail like a change of files during which the container ends."""
     raise WardenDisconnected
 
@@ -281,7 +281,7 @@ async def test_the_next_server_finishes_what_a_crash_interrupted(
         client = GitClient(first, agent, tmp_path)
         await client.run("init", "-q", "-b", "main", "work")
         await change(client, "work", file="pushed")
-        monkeypatch.setattr(push, "apply_commit", interrupt)
+        monkeypatch.setattr(push, "apply_entries", interrupt)
         await client.run("push", client.url(), "main", cwd="work", ok=False)
         monkeypatch.undo()
         assert await head(client) is None
@@ -307,14 +307,14 @@ async def test_a_reset_waits_for_a_push_that_is_applied(
     await client.run("push", "-q", "origin", "main", cwd="work")
     first = (await workspace.post("/v0/snapshots/sync")).json()["snapshotCid"]
     await change(client, "work", readme="second", other="new")
-    applying, gate, apply_commit = asyncio.Event(), asyncio.Event(), push.apply_commit
+    applying, gate, apply_entries = asyncio.Event(), asyncio.Event(), push.apply_entries
 
-    async def wait_and_apply(*arguments: Any) -> int:
+    async def wait_and_apply(*arguments: Any) -> None:
         applying.set()
         await gate.wait()
-        return await apply_commit(*arguments)
+        await apply_entries(*arguments)
 
-    monkeypatch.setattr(push, "apply_commit", wait_and_apply)
+    monkeypatch.setattr(push, "apply_entries", wait_and_apply)
     pushing = asyncio.create_task(client.run("push", "-q", "origin", "main", cwd="work"))
     await applying.wait()
     resetting = asyncio.create_task(reset_to(client, first))
@@ -377,7 +377,7 @@ async def test_an_interrupted_push_is_finished_before_the_files_are_used(
     first = (await workspace.post("/v0/snapshots/sync")).json()["snapshotCid"]
     await change(client, "work", readme="second")
 
-    monkeypatch.setattr(push, "apply_commit", interrupt)
+    monkeypatch.setattr(push, "apply_entries", interrupt)
     output = await client.run("push", "origin", "main", cwd="work", ok=False)
     assert "The push is finished at the next access to the agent's files." in output
     monkeypatch.undo()

@@ -27,13 +27,13 @@ async def test_changes_during_the_check_of_a_push_are_kept(
     await client.run("fetch", "-q", cwd="work")
     before = await head(client)
     await change(client, "work", readme="pushed", **{"folder/run.sh": None, "new/file": "pushed"})
-    apply_commit = push.apply_commit
+    apply_entries = push.apply_entries
 
-    async def write_and_apply(*arguments: Any) -> int:
+    async def write_and_apply(*arguments: Any) -> None:
         await shell(workspace, f"mkdir -p new; echo theirs > {path}")
-        return await apply_commit(*arguments)
+        await apply_entries(*arguments)
 
-    monkeypatch.setattr(push, "apply_commit", write_and_apply)
+    monkeypatch.setattr(push, "apply_entries", write_and_apply)
     output = await client.run("push", "origin", "main", cwd="work", ok=False)
     assert "remote: The agent has changed files of the push meanwhile, or has files there" in output
     assert await head(client) == before

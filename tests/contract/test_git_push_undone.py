@@ -67,8 +67,8 @@ def list_names(folder: Path) -> set[bytes]:
     return {os.fsencode(path.name) for path in folder.iterdir()}
 
 
-async def accept_all(*_: object) -> tuple[tuple[()], None]:
-    return (), None
+async def accept_all(*_: object) -> tuple[()]:
+    return ()
 
 
 @pytest.mark.parametrize("ends", ["goes on", "is killed"])
@@ -85,8 +85,8 @@ async def test_an_accepted_push_that_cannot_be_applied_is_undone(
         await client.run("push", "-q", "-u", "origin", "main", cwd="work")
         cid = (await first.agent_client(agent).post("/v0/snapshots/sync")).json()["snapshotCid"]
         await index_link(client, b"a\0b")
-        monkeypatch.setattr(push, "_check_entries", accept_all)
-        monkeypatch.setattr(push, "apply_commit", interrupt)
+        monkeypatch.setattr(push, "_check_changes", accept_all)
+        monkeypatch.setattr(push, "apply_entries", interrupt)
         await client.run("push", "origin", "main", cwd="work", ok=False)
         monkeypatch.undo()
         assert await first.roost.drivers.git.find_unfinished_push(agent["agentId"]) is not None
@@ -138,7 +138,7 @@ async def test_a_push_that_fails_for_too_long_is_undone(
     await client.run("push", "-q", "origin", "main", cwd="work")
     await change(client, "work", readme="second")
 
-    monkeypatch.setattr(push, "apply_commit", interrupt)
+    monkeypatch.setattr(push, "apply_entries", interrupt)
     monkeypatch.setattr(recovery, "apply_commit", interrupt)
     await client.run("push", "origin", "main", cwd="work", ok=False)
     failed = await workspace.post("/v0/snapshots/sync")

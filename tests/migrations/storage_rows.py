@@ -359,13 +359,14 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0019": [("promises", {"id": "promised", "file_id": "f1"})],
     "0021": [],  # values
     "0022": [],  # indexes
+    "0048": [],  # the rows of segments in another form
     "0039": [
         _vectors("f1", state="indexed", model="m" * 300, dimension=2, chunks=2, chunks_done=2),
         _vectors("f6", state="indexing", model="m", dimension=2, chunks=10_000, chunks_done=64),
         _vectors("f3", state="failed", reason="r" * 300),
         _vectors("f2"),
         _segment("f1", '[[0,3,"t\\u00f6a"],[4,9,"water"]]', matrix=struct.pack("<4f", 1, 0, 0.6, 0.8)),
-        _segment("f6", '[[0,1,"x"]]', number=2**31 - 1),
+        _segment("f6", '[[0,1,"x"]]', number=2**24),
         ("vector_grants", {"group_id": "photos", "agent_id": "a1", "tenant_id": TENANT, "created_at": THEN}),
     ],
     "0041": [

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 import roost.warden
 from roost.warden.light_imports import Socket, format_json, parse_json, socket, suppress
 
-SLOW_MODULES = {"asyncio", "collections", "contextlib", "enum", "functools", "json", "re", "threading", "typing"}
+SLOW_MODULES = {
+    *("_collections_abc", "asyncio", "collections", "contextlib", "ctypes", "enum", "functools", "json", "os", "re"),
+    *("struct", "threading", "typing"),
+}
 FOLDER = Path(roost.warden.__path__[0])
 
 JSON = st.recursive(

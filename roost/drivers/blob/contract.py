@@ -7,7 +7,7 @@ listed; `sweep` removes its remains after a crash. A store knows nothing of CIDs
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -61,6 +61,10 @@ class BlobWriter(ABC):
     @abstractmethod
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append `data`, which the caller may change afterwards. Raises BlobStoreFailed."""
+
+    async def write_parts(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Append parts one after another; they must not change. Raises BlobStoreFailed."""
+        await self.write(b"".join(parts))
 
     @abstractmethod
     async def commit(self) -> None:

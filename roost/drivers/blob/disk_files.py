@@ -4,7 +4,7 @@ import asyncio
 import errno
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,8 @@ from roost.drivers.blob.contract import BlobNotFound, translate_file_errors
 
 T = TypeVar("T")
 _ALIGNMENT = 4096
+_MAX_VECTORS = 1024
+"""Parts of one write (IOV_MAX of Linux)."""
 
 
 async def run_in_thread(fn: Callable[[], T]) -> T:
@@ -72,6 +74,17 @@ def write_all(file: int, data: bytes | bytearray | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
+
+
+def write_vectors(file: int, parts: Sequence[bytes | memoryview]) -> None:
+    """Append parts after checking the free space, without a copy of them."""
+    _set_direct(file, on=False)
+    check_free_space(file, sum(map(len, parts)))
+    for at in range(0, len(parts), _MAX_VECTORS):
+        some = parts[at : at + _MAX_VECTORS]
+        written = os.writev(file, some)
+        if rest := memoryview(b"".join(some))[written:] if written < sum(map(len, some)) else None:
+            write_all(file, rest)
 
 
 def write_direct(file: int, data: bytes | bytearray | memoryview, offset: int) -> None:

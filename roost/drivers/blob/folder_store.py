@@ -7,7 +7,7 @@ written, so that the final sync is short.
 import asyncio
 import errno
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -33,6 +33,7 @@ from roost.drivers.blob.disk_files import (
     sync_folder,
     write_all,
     write_direct,
+    write_vectors,
 )
 
 T = TypeVar("T")
@@ -181,9 +182,16 @@ class _FileWriter(BlobWriter):
         file = self._open_file()
         size = self._size
         write = write_all if size < _CACHED_BYTES else partial(write_direct, offset=size)
-        await self._run(lambda: write(file, data))
-        self._size += len(data)
-        self._unsynced += len(data)
+        await self._append(file, len(data), lambda: write(file, data))
+
+    async def write_parts(self, parts: Sequence[bytes | memoryview]) -> None:
+        file = self._open_file()
+        await self._append(file, sum(map(len, parts)), lambda: write_vectors(file, parts))
+
+    async def _append(self, file: int, size: int, write: Callable[[], None]) -> None:
+        await self._run(write)
+        self._size += size
+        self._unsynced += size
         if self._unsynced >= _SYNC_INTERVAL_BYTES:
             self._unsynced = 0
             await self._wait_for_sync()

@@ -176,15 +176,19 @@ class PushOutput(ABC):
 
 
 class PushedTree(ABC):
-    """The tree of a push that is not accepted yet."""
+    """The tree of a push. It can be read until the push is applied."""
 
     @abstractmethod
-    def list_entries(self) -> AsyncGenerator[GitEntry]:
-        """Yield the files and links, with sizes."""
+    def list_changes(self) -> AsyncGenerator[GitEntry]:
+        """Yield what differs from the old commit, as `GitRepositories.list_changes` does, with sizes. Call it first."""
 
     @abstractmethod
-    def read_files(self, entries: Sequence[GitEntry]) -> AsyncGenerator[bytes]:
-        """Yield whole files or targets of links, in order; the caller has checked their sizes."""
+    async def find_file(self, path: str) -> GitEntry | None:
+        """Return a file, with its size; a link is found as a file, too."""
+
+    @abstractmethod
+    def read_blobs(self, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
+        """Yield blobs as `GitRepositories.read_blobs` does."""
 
 
 class PushHandler(ABC):

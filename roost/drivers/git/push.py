@@ -1,25 +1,22 @@
 """A push: the hooks of `git receive-pack`, and their conversation with the server over the control socket.
 
-A hook sends facts and waits; the server answers with lines: `-TEXT` to show to who pushes, at last `+ok`, `+no`, or
-`+end`. After that, and when the server has ended, a hook changes nothing more.
-Objects are in Git's quarantine until `pre-receive` has ended. `update` records the push in a reference before the
-server applies it, so that it can be finished after a crash; `post-receive` makes the new `main` durable and removes the
-record.
+A hook sends facts and waits; the server answers with lines: `-TEXT` to show to who pushes, at last `+ok` or `+no`.
+After that, and when the server has ended, a hook changes nothing more.
+Objects are in Git's quarantine until `pre-receive` has ended. During `update` the server records the push in a
+reference before it applies it, so that it can be finished after a crash; during `post-receive` it makes the new `main`
+durable and removes the record.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from roost.core.machine.unix_socket import Stream
 from roost.drivers.git.contract import (
-    MAIN,
     MAX_REPOSITORY_BYTES,
-    GitEntry,
     GitFailed,
-    PushedTree,
     PushHandler,
     PushInterrupted,
     PushOutput,
@@ -27,13 +24,22 @@ from roost.drivers.git.contract import (
     RefUpdate,
     UnknownCommit,
 )
+from roost.drivers.git.push_reader import PushReader
+from roost.drivers.git.repository_files import (
+    PACKS,
+    file_errors,
+    read_reference,
+    remove_reference,
+    sync_folder,
+    write_reference,
+)
 from roost.drivers.git.runner import GitRunner
-from roost.drivers.git.scripts import INTERNAL_REFS, PENDING
+from roost.drivers.git.scripts import PENDING
 
 CONCURRENT_PUSH = "Another push or change was faster. Run `git pull --rebase` and push again."
 
 _QUARANTINE = re.compile(r"(tmp_objdir-)?incoming-\w+")
-_UPDATE_LINE = re.compile(r"([0-9a-f]{40}) ([0-9a-f]{40}) (\w+) (yes|no) (.*)\n")
+_UPDATE_LINE = re.compile(r"([0-9a-f]{40}) ([0-9a-f]{40}) (.*)\n")
 
 _ANSWER = """#!/bin/sh
 trap '' PIPE
@@ -42,7 +48,6 @@ answer() {
     case $line in
       +ok) return 0 ;;
       +no) return 1 ;;
-      +end) exit 1 ;;
     esac
     printf '%s\\n' "${line#-}"
   done
@@ -55,60 +60,63 @@ _PRE_RECEIVE = """
   echo pre-receive
   echo "${GIT_QUARANTINE_PATH##*/}"
   count=0
-  while [ $count -lt 2 ] && read -r old new ref; do
+  while [ $count -lt 2 ] && IFS= read -r line; do
     count=$((count + 1))
-    kind=$(git cat-file -t "$new" 2>/dev/null) || kind=none
-    fast=yes
-    case $old in
-      *[!0]*) git merge-base --is-ancestor "$old" "$new" 2>/dev/null || fast=no ;;
-    esac
-    printf '%s %s %s %s %s\\n' "$old" "$new" "$kind" "$fast" "$ref"
+    printf '%s\\n' "$line"
   done
   echo .
 } >&3
 answer
 """
-_UPDATE = f"""
-echo update >&3
-answer || exit 1
-if git rev-parse -q --verify {PENDING} >/dev/null; then
-  echo unfinished
-else
-  git rev-parse -q --verify {MAIN} || echo
-fi >&3
-answer || exit 1
-git update-ref {PENDING} "$3" && sync objects/pack refs {INTERNAL_REFS} || exit 1
-echo recorded >&3
-answer && exit
-git update-ref -d {PENDING}
-exit 1
-"""
-_POST_RECEIVE = f"""
-sync refs/heads && git update-ref -d {PENDING} || exit 1
-echo moved >&3
-answer
-"""
 PUSH_HOOKS: Mapping[str, bytes] = {
     "pre-receive": (_ANSWER + _PRE_RECEIVE).encode(),
-    "update": (_ANSWER + _UPDATE).encode(),
-    "post-receive": (_ANSWER + _POST_RECEIVE).encode(),
+    "update": f"{_ANSWER}\necho update >&3\nanswer\n".encode(),
+    "post-receive": f"{_ANSWER}\necho moved >&3\nanswer\n".encode(),
 }
+
+
+@dataclass(frozen=True)
+class PushTarget:
+    """The repository of a push. `lock` is the agent's; `read_head` returns its commit of `main`."""
+
+    runner: GitRunner
+    agent_id: str
+    lock: asyncio.Lock
+    read_head: Callable[[], Awaitable[str | None]]
+
+    async def record(self, update: RefUpdate) -> None:
+        """Record a push, durably with its objects. Raises PushRefused if another one or a commit was faster."""
+        path = self.runner.path(self.agent_id)
+        if read_reference(path, PENDING) or await self.read_head() != update.old:
+            raise PushRefused(CONCURRENT_PUSH)
+        with file_errors():
+            await asyncio.to_thread(sync_folder, path, PACKS)
+            await asyncio.to_thread(write_reference, path, PENDING, update.new or "")
+
+    async def remove_record(self) -> None:
+        with suppress(OSError):  # a record that stays is found later, as after a crash
+            await asyncio.to_thread(remove_reference, self.runner.path(self.agent_id), PENDING)
+
+    async def finish(self, update: RefUpdate) -> None:
+        """Make the new `main` durable, and remove the record."""
+        if await self.read_head() != update.new:
+            raise GitFailed("Git has not moved the branch main")
+        with file_errors():
+            await asyncio.to_thread(sync_folder, self.runner.path(self.agent_id), "refs/heads")
+        await self.remove_record()
 
 
 class PushConversation(PushOutput):
     """The server's side of the control socket during one push.
 
-    `lock` is the agent's, held from before the push is applied until `main` has moved.
+    The lock of the target is held from before the push is applied until `main` has moved.
     """
 
-    def __init__(
-        self, stream: Stream, handler: PushHandler, lock: asyncio.Lock, runner: GitRunner, agent_id: str
-    ) -> None:
+    def __init__(self, stream: Stream, handler: PushHandler, target: PushTarget, pushed: PushReader) -> None:
         self._reader, self._writer = stream
         self._handler = handler
-        self._lock = lock
-        self._runner = runner
-        self._agent_id = agent_id
+        self._target = target
+        self._pushed = pushed
         self._update: RefUpdate | None = None
         self._holds_lock = False
         self.is_applied = False
@@ -137,7 +145,7 @@ class PushConversation(PushOutput):
         """Release the lock if this push holds it."""
         if self._holds_lock:
             self._holds_lock = False
-            self._lock.release()
+            self._target.lock.release()
 
     async def _pre_receive(self) -> None:
         quarantine = (await self._reader.readline()).decode().strip()
@@ -148,14 +156,15 @@ class PushConversation(PushOutput):
             updates.append(_parse_update(line))
 
         async def decide() -> None:
-            if not self._runner.has_space(self._agent_id):
+            if not self._target.runner.has_space(self._target.agent_id):
                 raise PushRefused(f"The repository has reached its limit of {MAX_REPOSITORY_BYTES // 1024**3} GiB.")
+            if len(updates) == 1 and updates[0].new is not None:
+                updates[0] = await self._pushed.open(quarantine, updates[0])
             await self._handler.begin(updates)
             if len(updates) != 1 or updates[0].new is None or not updates[0].is_commit:
                 raise PushRefused("Push one commit to one branch.")
             try:
-                tree = _QuarantinedTree(self._runner, self._agent_id, quarantine, updates[0].new)
-                await self._handler.check(tree)
+                await self._handler.check(self._pushed)
             except (GitFailed, UnknownCommit):
                 raise PushRefused("The pushed files cannot be read.") from None
             self._update = updates[0]
@@ -166,63 +175,47 @@ class PushConversation(PushOutput):
         update = self._update
         if update is None:
             raise GitFailed("Git updates a reference without having asked")
-        # Before the hook looks at `main`, so that no commit comes between its look and the record of the push.
-        await self._lock.acquire()
+        # Before the look at `main`, so that no commit comes between it and the record of the push.
+        await self._target.lock.acquire()
         self._holds_lock = True
+        self.settled.clear()
         try:
-            await self._answer()
-            current = (await self._reader.readline()).strip().decode()
-            if not await self._answer(_check_current(current, update)):
-                return
-            if await self._reader.readline() != b"recorded\n":
-                raise GitFailed("A push could not be recorded")
-            self.settled.clear()
-            self.is_applied = await self._answer(self._handler.apply(update, self))
+            self.is_applied = await self._answer(self._apply_recorded(update))
         finally:
             self.settled.set()
             if not self.is_applied:
                 self.release_lock()
 
+    async def _apply_recorded(self, update: RefUpdate) -> None:
+        await self._target.record(update)
+        try:
+            await self._handler.apply(update, self)
+        except PushInterrupted:
+            raise
+        except PushRefused:
+            await self._target.remove_record()
+            raise
+
     async def _finish(self) -> None:
+        if self._update is None:
+            raise GitFailed("Git moves a reference without having asked")
+        await self._target.finish(self._update)
         self.is_applied = False
         self.release_lock()
         await self._answer(self._handler.finish(self))
 
-    async def _answer(self, decision: Awaitable[None] | None = None) -> bool:
+    async def _answer(self, decision: Awaitable[None]) -> bool:
         """Tell the hook whether the decision was to go on, and return it."""
         try:
-            if decision is not None:
-                await decision
+            await decision
             answer = b"+ok\n"
         except PushRefused as refusal:
             await self.say(str(refusal))
-            answer = b"+end\n" if isinstance(refusal, PushInterrupted) else b"+no\n"
+            answer = b"+no\n"
         with suppress(ConnectionError):
             self._writer.write(answer)
             await self._writer.drain()
         return answer == b"+ok\n"
-
-
-@dataclass(frozen=True)
-class _QuarantinedTree(PushedTree):
-    runner: GitRunner
-    agent_id: str
-    quarantine: str
-    commit: str
-
-    def list_entries(self) -> AsyncGenerator[GitEntry]:
-        return self.runner.list_tree(self.agent_id, self.commit, self.quarantine)
-
-    async def read_files(self, entries: Sequence[GitEntry]) -> AsyncGenerator[bytes]:
-        names = [entry.blob for entry in entries]
-        async with aclosing(self.runner.read_blobs(self.agent_id, names, self.quarantine)) as blobs:
-            async for blob in blobs:
-                yield b"".join([chunk async for chunk in blob.content])
-
-
-async def _check_current(current: str, update: RefUpdate) -> None:
-    if current != (update.old or ""):
-        raise PushRefused(CONCURRENT_PUSH)
 
 
 def _parse_update(line: bytes) -> RefUpdate:
@@ -230,4 +223,4 @@ def _parse_update(line: bytes) -> RefUpdate:
     if found is None:
         raise GitFailed("A push has a malformed update")
     old, new = (None if not value.strip("0") else value for value in (found[1], found[2]))
-    return RefUpdate(found[5], old, new, is_commit=found[3] == "commit", is_fast_forward=found[4] == "yes")
+    return RefUpdate(found[3], old, new, is_commit=False, is_fast_forward=False)

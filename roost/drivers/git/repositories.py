@@ -6,10 +6,11 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from roost.core import log
@@ -34,8 +35,9 @@ from roost.drivers.git.contract import (
 )
 from roost.drivers.git.pack_writer import ObjectKind
 from roost.drivers.git.pkt_line import insert_remark
-from roost.drivers.git.push import PUSH_HOOKS, PushConversation
-from roost.drivers.git.repository_files import draft_pack, list_packs, read_reference, write_reference
+from roost.drivers.git.push import PUSH_HOOKS, PushConversation, PushTarget
+from roost.drivers.git.push_reader import PushReader
+from roost.drivers.git.repository_files import draft_pack, file_errors, list_packs, read_reference, write_reference
 from roost.drivers.git.runner import (
     PROBE,
     GitRunner,
@@ -112,7 +114,7 @@ class SandboxedRepositories(GitRepositories):
         async with self._locked(agent_id):
             if read_reference(path, PENDING):
                 raise PushUnfinished
-            with _file_errors(), draft_pack(path) as draft:
+            with file_errors(), draft_pack(path) as draft:
                 async with ObjectReader(self._runner, agent_id) as objects:
                     parent_tree = None if parent is None else await objects.find_tree(parent)
                     editor = TreeEditor(objects.read_tree)
@@ -170,8 +172,9 @@ class SandboxedRepositories(GitRepositories):
         script = replace(_service_script(request), is_writable=True, hooks=PUSH_HOOKS)
         async with (
             self._runner.run(agent_id, script) as process,
-            self._conversation(agent_id, process, handler) as talking,
             feed_command(process, request.body),
+            self._runner.run(agent_id, GitScript(scripts.READ_PUSH)) as reading,  # starts while Git reads the pack
+            self._conversation(agent_id, process, handler, PushReader(reading)) as talking,
         ):
             is_begun = False
             while chunk := await process.reader.read(_READ_BYTES):
@@ -191,7 +194,7 @@ class SandboxedRepositories(GitRepositories):
 
     @asynccontextmanager
     async def _conversation(
-        self, agent_id: str, process: CommandProcess, handler: PushHandler
+        self, agent_id: str, process: CommandProcess, handler: PushHandler, pushed: PushReader
     ) -> AsyncGenerator[asyncio.Task[int]]:
         """Let the handler decide about a push, and finish one that was applied although its command ended."""
 
@@ -199,7 +202,8 @@ class SandboxedRepositories(GitRepositories):
             if not ended.cancelled() and isinstance(error := ended.exception(), Exception):
                 process.reader.set_exception(error)
 
-        push = PushConversation(process.control, handler, self._locks[agent_id], self._runner, agent_id)
+        target = PushTarget(self._runner, agent_id, self._locks[agent_id], partial(self.head, agent_id))
+        push = PushConversation(process.control, handler, target, pushed)
         talking = asyncio.create_task(push.run())
         talking.add_done_callback(interrupt)
         try:
@@ -265,16 +269,6 @@ class SandboxedCollector(GarbageCollector):
             except TimeoutError:
                 raise GitFailed("The repository cannot be collected in time") from None
         return True
-
-
-@contextmanager
-def _file_errors() -> Generator[None]:
-    """Raise GitFailed for errors of a repository's files."""
-    try:
-        yield
-    except OSError as error:
-        _log.error("git.write_failed", reason=str(error))
-        raise GitFailed from None
 
 
 def _service_script(request: GitRequest) -> GitScript:

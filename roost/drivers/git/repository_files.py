@@ -12,7 +12,8 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import cast
 
-from roost.core import ids
+from roost.core import ids, log
+from roost.drivers.git.contract import GitFailed
 from roost.drivers.git.pack_writer import PackWriter
 
 PACKS = "objects/pack"
@@ -21,6 +22,17 @@ _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER_BYTES = 1024**2
 _REFERENCE_BYTES = 64
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
+_log = log.get_logger("git")
+
+
+@contextmanager
+def file_errors() -> Generator[None]:
+    """Raise GitFailed for errors of a repository's files."""
+    try:
+        yield
+    except OSError as error:
+        _log.error("git.write_failed", reason=str(error))
+        raise GitFailed from None
 
 
 def read_reference(repository: Path, name: str) -> str | None:
@@ -48,6 +60,19 @@ def write_reference(repository: Path, name: str, commit: str) -> None:
         except OSError:
             os.unlink(f"{file}.lock", dir_fd=place)
             raise
+        os.fsync(place)
+
+
+def remove_reference(repository: Path, name: str) -> None:
+    """Remove a reference. Raises OSError."""
+    folder, _, file = name.rpartition("/")
+    with _open_folder(repository, folder) as place:
+        os.unlink(file, dir_fd=place)
+
+
+def sync_folder(repository: Path, name: str) -> None:
+    """Make the names in a folder durable. Raises OSError."""
+    with _open_folder(repository, name) as place:
         os.fsync(place)
 
 

@@ -38,6 +38,7 @@ PROBE = ".probe"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _READ_BYTES = 256 * 1024
+_MAX_FIELD_BYTES = 1024**2
 _KINDS = {
     b"100644": EntryKind.FILE,
     b"100664": EntryKind.FILE,  # of old versions of Git
@@ -86,19 +87,18 @@ class GitRunner:
             await check_status(process)
         return answer.decode(errors="replace").strip()
 
-    async def list_tree(self, agent_id: str, commit: str, quarantine: str = "") -> AsyncGenerator[GitEntry]:
-        """Yield the entries of a commit, which may be in the quarantine of a push."""
-        script = GitScript(scripts.LIST_TREE, (check_object_id(commit),), quarantine=quarantine)
+    async def list_tree(self, agent_id: str, commit: str) -> AsyncGenerator[GitEntry]:
+        """Yield the entries of a commit."""
+        script = GitScript(scripts.LIST_TREE, (check_object_id(commit),))
         async with self.run(agent_id, script) as process:
             async for entry in _parse_tree(process.reader):
                 yield entry
             await check_status(process)
 
-    async def read_blobs(self, agent_id: str, blobs: Sequence[str], quarantine: str = "") -> AsyncGenerator[GitBlob]:
-        """Yield blobs, which may be in the quarantine of a push."""
-        script = GitScript(scripts.READ_BLOBS, quarantine=quarantine)
-        async with self.run(agent_id, script) as process, feed_command(process, id_lines(blobs)):
-            async for blob in _parse_blobs(process.reader, blobs):
+    async def read_blobs(self, agent_id: str, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
+        """Yield blobs."""
+        async with self.run(agent_id, GitScript(scripts.READ_BLOBS)) as process, feed_command(process, id_lines(blobs)):
+            async for blob in parse_blobs(process.reader, blobs):
                 yield blob
             await check_status(process)
 
@@ -208,7 +208,7 @@ def check_object_id(value: str) -> str:
 
 async def _parse_tree(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
     """Parse `git ls-tree -r -l -z`. Raises GitFailed."""
-    while entry := await _read_field(reader):
+    async for entry in _read_fields(reader):
         head, _, path = entry.partition(b"\t")
         match head.split():
             case [mode, b"blob" | b"commit", blob, size] if mode in _KINDS:
@@ -218,9 +218,12 @@ async def _parse_tree(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
 
 
 async def parse_changes(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry]:
-    """Parse `git diff-tree -r -z --no-renames`. Raises GitFailed."""
-    while head := await _read_field(reader):
-        path = _path(await _read_field(reader))
+    """Parse `git diff-tree -r -z --no-renames` up to the field `.` or the end. Raises GitFailed."""
+    fields = _read_fields(reader)
+    async for head in fields:
+        if head == b".":
+            return
+        path = _path(await anext(fields, b""))
         match head.split():
             case [_, _, _, _, b"D"]:
                 yield GitEntry(path, EntryKind.DELETED, "")
@@ -230,7 +233,7 @@ async def parse_changes(reader: asyncio.StreamReader) -> AsyncGenerator[GitEntry
                 raise GitFailed("A tree has an entry that is neither a file nor a link")
 
 
-async def _parse_blobs(reader: asyncio.StreamReader, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
+async def parse_blobs(reader: asyncio.StreamReader, blobs: Sequence[str]) -> AsyncGenerator[GitBlob]:
     """Parse `git cat-file --batch` for these blobs. Raises GitFailed."""
     for blob in blobs:
         match (await reader.readline()).split():
@@ -259,16 +262,17 @@ class _BlobContent(AsyncIterator[bytes]):
         return chunk
 
 
-async def _read_field(reader: asyncio.StreamReader) -> bytes:
-    """Return the next field without its NUL, empty at the end."""
-    try:
-        return (await reader.readuntil(b"\0"))[:-1]
-    except asyncio.IncompleteReadError as error:
-        if error.partial:
-            raise GitFailed("Git ended in the middle of a tree") from None
-        return b""
-    except asyncio.LimitOverrunError:
-        raise GitFailed("A tree has a path that is too long") from None
+async def _read_fields(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+    """Yield the fields without their NULs. Raises GitFailed."""
+    rest = b""
+    while chunk := await reader.read(_READ_BYTES):
+        *fields, rest = (rest + chunk).split(b"\0")
+        if len(rest) > _MAX_FIELD_BYTES:
+            raise GitFailed("A tree has a path that is too long")
+        for field in fields:
+            yield field
+    if rest:
+        raise GitFailed("Git ended in the middle of a tree")
 
 
 def _path(raw: bytes) -> str:

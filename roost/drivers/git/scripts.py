@@ -43,7 +43,8 @@ rm -rf objects/tmp_objdir-* objects/incoming-* objects/pack/tmp_* objects/pack/.
 rm -f ./*.lock refs/heads/*.lock {INTERNAL_REFS}/*.lock
 git init --bare --quiet --template= --initial-branch=main . 2>/dev/null || exit
 [ -e {COLLECTED} ] || : > {COLLECTED}
-sync . objects objects/pack refs refs/heads
+mkdir -p {INTERNAL_REFS}
+sync . objects objects/pack refs refs/heads {INTERNAL_REFS}
 """
 SHOW_HEAD = f"git rev-parse -q --verify {MAIN} || true"
 MOVE_HEAD = f'{_check_commit}{_check_push}git update-ref {MAIN} "$1" && sync objects/pack refs/heads'
@@ -51,6 +52,19 @@ LIST_TREE = f'{_check_commit}git ls-tree -r -l -z --full-tree "$1"'
 LIST_CHANGES = f'{_check_commit}git diff-tree -r -z --no-renames --no-commit-id --raw "${{2:-{_EMPTY_TREE}}}" "$1"'
 READ_OBJECTS = "git cat-file --batch"
 READ_BLOBS = "git cat-file --batch --buffer"
+# Serves the server during a push: the control socket brings the objects and asks about others, the data socket has the
+# changes up to the field `.`, and then the blobs that are asked for.
+READ_PUSH = f"""
+IFS=' ' read -r quarantine new old <&3 || exit
+export GIT_OBJECT_DIRECTORY="$PWD/objects/$quarantine" GIT_ALTERNATE_OBJECT_DIRECTORIES="$PWD/objects"
+{{
+  if [ -z "$old" ] || git merge-base --is-ancestor "$old" "$new" 2>/dev/null; then echo yes; else echo no; fi
+  exec git cat-file --batch-check <&3
+}} >&3 &
+git diff-tree -r -z --no-renames --no-commit-id --raw "${{old:-{_EMPTY_TREE}}}" "$new" &&
+  printf '.\\0' || printf '\\0!\\0!\\0'
+git cat-file --batch
+"""
 ADVERTISE = 'git "$1" --stateless-rpc --http-backend-info-refs . 3>&-'
 SERVE = f'git "$1" --stateless-rpc .\nstatus=$?\n[ "$1" = upload-pack ] || {{ {REPACK}; }}\n(exit $status)'
 # References for the time of the command keep the commits that standard input names; it may name ones that are missing.
@@ -77,7 +91,7 @@ _CPU_SECONDS = 600
 _VERSION_SECONDS = 10
 _LIMITS = ContainerLimits(memory_bytes=2048 * _MIB, cpus=2.0, pids=128, file_bytes=4 * MAX_PACK_BYTES, open_files=1024)
 _PROGRAMS_PATH = "/usr/local/bin:/usr/bin:/bin"
-_PROGRAMS = ("git", "rm", "sync")
+_PROGRAMS = ("git", "mkdir", "rm", "sync")
 
 # Limits of address space and time hold on machines without control groups too.
 _PREFACE = f"exec 3>&1 1>&0\nulimit -v {_ADDRESS_SPACE_KIB}\nulimit -t {_CPU_SECONDS}\n"
@@ -131,17 +145,13 @@ _ENVIRONMENT: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GitScript:
-    """A script of a repository; `hooks` by name, `protocol` is what the client says in `Git-Protocol`.
-
-    quarantine: name of the folder of a push's objects, if the script sees them.
-    """
+    """A script of a repository; `hooks` by name, `protocol` is what the client says in `Git-Protocol`."""
 
     text: str
     arguments: tuple[str, ...] = ()
     is_writable: bool = False
     hooks: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     protocol: str = ""
-    quarantine: str = ""
 
 
 def sandbox_command(folder: Path, script: GitScript) -> SandboxCommand:
@@ -150,10 +160,6 @@ def sandbox_command(folder: Path, script: GitScript) -> SandboxCommand:
     environment = {**_ENVIRONMENT, "GIT_EXEC_PATH": execution_path}
     if script.protocol:
         environment["GIT_PROTOCOL"] = script.protocol
-    if script.quarantine:
-        objects = f"{COMMAND_FOLDER}/objects"
-        environment["GIT_OBJECT_DIRECTORY"] = f"{objects}/{script.quarantine}"
-        environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = objects
     return SandboxCommand(
         script=f"{_PREFACE}{script.text}{_EXIT}",
         arguments=script.arguments,

@@ -56,7 +56,7 @@ class ProxyDependencies:
       Raises a Problem.
     dial: opens a connection to a port in the agent's container, None for its gateway's. Raises a Problem or OSError.
     credential: the header by which the agent's engine recognises the edge; asked once for each connection.
-    record_use: called with the agent of each request that reaches it, and of each message; fast, and never raises.
+    record_use: called with the agent of each request that reaches it, and once a second of messages; never raises.
     subscribe: registers a listener for agents whose connections have to be closed.
     subscribe_routes: registers a listener for agents whose routes have changed, and for domains that have.
     observe: called for each finished request; fast, and never raises.

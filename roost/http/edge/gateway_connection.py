@@ -37,6 +37,9 @@ class ResponseHandler(Protocol):
     def begin_tunnel(self, headers: Headers) -> None:
         """Switch protocols. Raises InvalidResponse unless the request asked for it."""
 
+    def open_tunnel(self) -> None:
+        """Send what was written, and take over the connection: a whole read is parsed."""
+
     def write_body(self, data: bytes) -> None: ...
     def flush_response(self) -> None:
         """Send what was written: a whole read is parsed."""
@@ -67,7 +70,7 @@ class GatewayConnection(asyncio.Protocol):
         self.is_reused = self.is_full = False
         self.idle_since = 0.0
         self.transport: asyncio.Transport
-        self._credential, self._limits, self._forget, self._writes = credential, limits, forget, writer
+        self._credential, self._limits, self._forget, self.writes = credential, limits, forget, writer
         self._writer: asyncio.StreamWriter | None = None
         self._handler: ResponseHandler | None = None
         self._parser = httptools.HttpResponseParser(self)
@@ -107,7 +110,7 @@ class GatewayConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Write within this turn of the event loop."""
-        self._writes.write(self.transport, data)
+        self.writes.write(self.transport, data)
 
     def release(self, now: float) -> None:
         self._handler, self.is_reused, self.idle_since = None, True, now
@@ -124,7 +127,7 @@ class GatewayConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close when all that was written is sent, within the time for it."""
         self._handler = None
-        self._writes.flush(self.transport)
+        self.writes.flush(self.transport)
         self.transport.close()
         asyncio.get_running_loop().call_later(self._limits.linger, self.transport.abort)
 
@@ -140,9 +143,6 @@ class GatewayConnection(asyncio.Protocol):
         handler = self._handler
         if handler is None:
             self.transport.abort()
-        elif self._is_tunnel:
-            handler.write_body(data)
-            handler.flush_response()
         else:
             try:
                 self._feed(data)
@@ -150,7 +150,9 @@ class GatewayConnection(asyncio.Protocol):
                 self.abort()
                 handler.fail_response(retry=False)
                 return
-            if self._is_done:
+            if self._is_tunnel:
+                handler.open_tunnel()
+            elif self._is_done:
                 handler.finish_response(reusable=self._reusable and not self.transport.is_closing())
             else:
                 handler.flush_response()

@@ -19,6 +19,7 @@ from roost.http.edge.gateway_connection import GatewayConnection
 from roost.http.edge.gateway_pool import GatewayPool
 from roost.http.edge.proxy_request import ProxyRequest
 from roost.http.edge.proxy_response import ProxyResponse
+from roost.http.edge.tunnel import Tunnel
 from roost.http.server.http_connection import HttpConnection
 from roost.http.server.own_response import CONTINUE, response_bytes
 from roost.http.stack.rate_limits import UNCOUNTED
@@ -33,8 +34,6 @@ NOTHING_LISTENS = (
     "Nothing answers on port {port} of this agent. Start a program that listens there, for instance by the script "
     "`start` of its manifest.json."
 )
-_CONTROL_FRAME = 0x08
-"""Set in the first byte of a WebSocket frame that is no message (RFC 6455, section 5.2); most reads begin with one."""
 _RECENT = 2.0  # a request that may not be repeated takes no connection that the gateway may be about to close
 
 
@@ -46,12 +45,13 @@ class ProxyExchange:
         """Parts of the request that wait for a connection to the gateway, or for the tunnel."""
         self.usage = UNCOUNTED
         self.status = self.sent = 0  # of the response, which the gateway or the exchange writes
-        self.is_uploaded = self.is_tunnel = self.has_begun = False
+        self.is_uploaded = self.has_begun = False
         self.keep_alive = keep_alive
         self._pool, self._limits = pool, pool.dependencies.limits
         self._began = 0.0
         self._received = 0
         self._task: asyncio.Task[None] | None = None
+        self._tunnel: Tunnel | None = None
         self._is_retry = self._is_over = False
 
     def start(self) -> None:
@@ -69,8 +69,6 @@ class ProxyExchange:
     def receive_body(self, data: bytes) -> None:
         self._received += len(data)
         self.usage.count_bytes(len(data))
-        if self.is_tunnel and not data[0] & _CONTROL_FRAME:  # pongs of an idle page do not count
-            self._pool.dependencies.record_use(self.request.upstream.agent_id)
         self._write_request(b"%x\r\n%b\r\n" % (len(data), data) if self.request.head.headers.chunked else data)
 
     def end_body(self) -> None:
@@ -85,7 +83,7 @@ class ProxyExchange:
         has_begun = self.has_begun
         if not self._is_over:
             self.status = self.status or errors.CLIENT_LEFT
-            if self.is_tunnel and self.gateway is not None:
+            if self._tunnel is not None and self.gateway is not None:
                 self.gateway.close()
                 self.gateway = None
             self._leave()
@@ -208,13 +206,32 @@ class ProxyExchange:
         self.touch()
 
     def _write_request(self, part: bytes) -> None:
-        if self.gateway is not None and (self.is_tunnel or not self.request.head.websocket):
+        if self.gateway is not None and not self.request.head.websocket:
             self.gateway.write(part)
             self.touch()
         else:
             self.held.append(part)
             if self._received > _MAX_HELD or self.request.head.websocket:
                 self.client.flow.pause_reading()
+
+    def open_tunnel(self, gateway: GatewayConnection) -> None:
+        """Carry bytes both ways until one side ends, after all that was written before."""
+        client = self.client
+        client.writer.flush(client.transport)
+        gateway.write(b"".join(self.held))
+        gateway.writes.flush(gateway.transport)
+        self.held = []
+        self._tunnel = Tunnel(client.transport, gateway.transport, self._count_traffic)
+        client.flow.resume_reading()
+
+    def _count_traffic(self, received: int, sent: int, has_message: bool) -> None:
+        self._received += received
+        self.sent += sent
+        self.usage.count_bytes(received + sent)
+        if has_message:
+            self._pool.dependencies.record_use(self.request.upstream.agent_id)
+        if not self._is_over:
+            self.touch()
 
     def drop(self) -> None:
         self.client.transport.abort()
@@ -265,6 +282,8 @@ class ProxyExchange:
 
     def _leave(self) -> None:
         self._is_over = True
+        if self._tunnel is not None:
+            self._tunnel.end()
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
         if self.gateway is not None:

@@ -40,15 +40,14 @@ class ProxyResponse:
             self._out.append(self._forward_head(status, headers, b""))
 
     def begin_tunnel(self, headers: Headers) -> None:
-        """Carry bytes both ways until one side ends."""
-        exchange = self._exchange
-        if not exchange.request.head.websocket or exchange.gateway is None:
+        if not self._exchange.request.head.websocket:
             raise InvalidResponse("a switch of protocols without a request for it")
-        exchange.is_tunnel = True
         self._begin(HTTPStatus.SWITCHING_PROTOCOLS, headers, b"connection: Upgrade\r\nupgrade: websocket\r\n")
-        exchange.gateway.write(b"".join(exchange.held))
-        exchange.held = []
-        exchange.client.flow.resume_reading()
+
+    def open_tunnel(self) -> None:
+        self.flush_response()
+        if self._exchange.gateway is not None:
+            self._exchange.open_tunnel(self._exchange.gateway)
 
     def write_body(self, data: bytes) -> None:
         if self._is_chunked:

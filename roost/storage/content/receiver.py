@@ -156,8 +156,8 @@ class ContentReceiver(PackReceiver):
 
     async def _flush_small_files(self) -> None:
         if self._small_files:
-            data, self._small_files, self._small_bytes = b"".join(self._small_files), [], 0
-            await self._writer.write(data)
+            parts, self._small_files, self._small_bytes = self._small_files, [], 0
+            await self._writer.write_parts(parts)
 
     def _keep_small_file(self, content: bytes | memoryview) -> None:
         self._small_files.append(content)

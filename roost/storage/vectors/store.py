@@ -4,8 +4,10 @@ No migration creates the table of the extension `vector` of PostgreSQL, because 
 any time: a server does at its start.
 """
 
+import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,13 +46,19 @@ vector_segments = sa.Table(
     metadata,
     sa.Column("file_id", sa.String(36), sa.ForeignKey("file_vectors.file_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("matrix", sa.LargeBinary),
-    sa.Column("chunks", JsonText, nullable=False),
+    sa.Column("codes", sa.LargeBinary),
 )
-"""`matrix`: the vectors one after the other; null where `pgvector` has them. SQLite reads it without `chunks` after it.
+"""`codes`: those of the vectors of `SEGMENT_CHUNKS` chunks; null where `pgvector` has the vectors."""
 
-chunks: begin, end and text of each.
-"""
+vector_chunks = sa.Table(
+    "vector_chunks",
+    metadata,
+    sa.Column("file_id", sa.String(36), sa.ForeignKey("file_vectors.file_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("chunk", JsonText, nullable=False),
+    sa.Column("vector", sa.LargeBinary),
+)
+"""`chunk`: begin, end and text. `vector`: null where `pgvector` has it."""
 
 vector_grants = sa.Table(
     "vector_grants",
@@ -74,7 +82,8 @@ _VECTOR_TABLE = sa.text("""
     )
 """)
 _chunk_vectors = sa.table("chunk_vectors", sa.column("file_id"), sa.column("number"), sa.column("embedding"))
-_v, _s, _g, _c = file_vectors.c, vector_segments.c, vector_grants.c, _chunk_vectors.c
+_Key = tuple[str, int]
+_v, _s, _k, _g, _c = file_vectors.c, vector_segments.c, vector_chunks.c, vector_grants.c, _chunk_vectors.c
 
 
 def replace_file_vectors(connection: Connection, vectors: FileVectors) -> None:
@@ -122,54 +131,78 @@ def count_outdated(connection: Connection, files: IdQuery, model: str, dimension
     return connection.execute(query.where(_v.state == VectorState.INDEXED)).scalar_one()
 
 
-def insert_segment(connection: Connection, segment: VectorSegment, matrix: bytes | None) -> None:
-    chunks = [[chunk.begin, chunk.end, chunk.text] for chunk in segment.chunks]
-    values = {"file_id": segment.file_id, "number": segment.number, "matrix": matrix, "chunks": chunks}
-    connection.execute(vector_segments.insert().values(values))
+def insert_segment(connection: Connection, segment: VectorSegment, codes: bytes | None) -> None:
+    """Insert a segment and its chunks, without their vectors if it has no codes."""
+    file_id, first = segment.file_id, segment.number * SEGMENT_CHUNKS
+    connection.execute(vector_segments.insert().values(file_id=file_id, number=segment.number, codes=codes))
+    rows = [
+        {"file_id": file_id, "number": at, "chunk": [chunk.begin, chunk.end, chunk.text], "vector": codes and vector}
+        for at, (chunk, vector) in enumerate(zip(segment.chunks, segment.vectors, strict=True), first)
+    ]
+    connection.execute(vector_chunks.insert(), rows)
 
 
 def delete_segments(connection: Connection, file_id: str) -> None:
     connection.execute(vector_segments.delete().where(_s.file_id == file_id))
+    connection.execute(vector_chunks.delete().where(_k.file_id == file_id))
 
 
-def read_matrices(connection: Connection, files: IdQuery) -> Iterator[tuple[str, int, bytes]]:
-    """Yield file id, number and matrix of each segment of the files, one row in memory at a time on SQLite."""
-    query = sa.select(_s.file_id, _s.number, _s.matrix).where(_s.file_id.in_(files), _s.matrix.is_not(None))
-    for row in connection.execute(query.execution_options(yield_per=_MATRICES)):
-        yield row.file_id, row.number, row.matrix
+def read_codes(connection: Connection, files: IdQuery) -> Iterator[Sequence[tuple[str, int, bytes]]]:
+    """Yield segments of the files, some at a time: file id, number of the first chunk, and codes."""
+    first = (_s.number * SEGMENT_CHUNKS).label("first")
+    query = sa.select(_s.file_id, first, _s.codes).where(_s.file_id.in_(files), _s.codes.is_not(None))
+    return connection.execute(query.execution_options(yield_per=_SEGMENTS)).partitions()
 
 
-_MATRICES = 32
-"""Segments that are read at a time: 3 MB with vectors of 384 numbers."""
+_SEGMENTS = 16
+"""Segments that are read at a time: 0.4 MB with vectors of 384 numbers."""
+
+
+def read_vectors(connection: Connection, keys: Sequence[_Key]) -> Iterator[tuple[_Key, bytes]]:
+    """Yield chunks with their vectors, in any order."""
+    for at in range(0, len(keys), _KEYS):
+        yield from _read_column(connection, "vector", keys[at : at + _KEYS])
 
 
 def read_chunks(connection: Connection, found: Sequence[NearChunk]) -> Sequence[TextChunk]:
     """Return the texts of chunks, in their order."""
-    keys = {(near.file_id, near.number // SEGMENT_CHUNKS) for near in found}
-    query = sa.select(_s.file_id, _s.number, _s.chunks).where(sa.tuple_(_s.file_id, _s.number).in_(keys))
-    segments = {(row.file_id, row.number): row.chunks for row in connection.execute(query)}
-    return [
-        TextChunk(*segments[near.file_id, near.number // SEGMENT_CHUNKS][near.number % SEGMENT_CHUNKS])
-        for near in found
-    ]
+    keys = [(near.file_id, near.number) for near in found]
+    chunks = dict(_read_column(connection, "chunk", keys)) if keys else {}
+    return [TextChunk(*json.loads(chunks[key])) for key in keys]
 
 
-def take_matrix(connection: Connection) -> tuple[str, int, Sequence[bytes]] | None:
-    """Return file id, number and vectors of a segment with a matrix, and remove the matrix."""
+_KEYS = 200
+"""Chunks of a statement; SQLite allows conditions of 1,000 terms."""
+
+
+def _read_column(connection: Connection, name: str, keys: Sequence[_Key]) -> Iterator[tuple[_Key, Any]]:
+    # SQLite reads the whole table for `(file_id, number) IN ...`, and SQLAlchemy takes longer than the look-ups.
+    mark = "?" if connection.dialect.name == "sqlite" else "%s"
+    places = " OR ".join([f"(file_id = {mark} AND number = {mark})"] * len(keys))
+    query = f"SELECT file_id, number, {name} FROM vector_chunks WHERE {places}"  # noqa: S608 - names and marks
+    for file_id, number, value in connection.exec_driver_sql(query, tuple(chain.from_iterable(keys))):
+        yield (file_id, number), value
+
+
+def take_vectors(connection: Connection) -> tuple[str, int, Sequence[bytes]] | None:
+    """Return file id, number and vectors of a segment with codes, and remove codes and vectors."""
     # Servers that start at once convert side by side: each takes a row that no other has locked.
-    query = sa.select(vector_segments).where(_s.matrix.is_not(None)).limit(1).with_for_update(skip_locked=True)
+    query = sa.select(vector_segments).where(_s.codes.is_not(None)).limit(1).with_for_update(skip_locked=True)
     row = connection.execute(query).first()
     if row is None:
         return None
+    first = row.number * SEGMENT_CHUNKS
+    chunks = (_k.file_id == row.file_id, _k.number >= first, _k.number < first + SEGMENT_CHUNKS)
+    vectors = connection.execute(sa.select(_k.vector).where(*chunks).order_by(_k.number)).scalars().all()
+    connection.execute(vector_chunks.update().where(*chunks).values(vector=None))
     same = (_s.file_id == row.file_id, _s.number == row.number)
-    connection.execute(vector_segments.update().where(*same).values(matrix=None))
-    size = len(row.matrix) // len(row.chunks)
-    return row.file_id, row.number, [row.matrix[at : at + size] for at in range(0, len(row.matrix), size)]
+    connection.execute(vector_segments.update().where(*same).values(codes=None))
+    return row.file_id, row.number, vectors
 
 
 def forget_models(connection: Connection) -> None:
-    """Make the vectors of all files outdated that have segments without a matrix."""
-    bare = sa.select(_s.file_id).where(_s.matrix.is_(None))
+    """Make the vectors of all files outdated that have segments without codes."""
+    bare = sa.select(_s.file_id).where(_s.codes.is_(None))
     connection.execute(file_vectors.update().where(_v.file_id.in_(bare)).values(model=""))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from roost.core import log
 from roost.core.db import Connection, Database, IdQuery
-from roost.drivers.embedding.similarity import NearestVectors
+from roost.drivers.embedding.similarity import NearestVectors, encode_vectors
 from roost.storage.vectors import store
 from roost.storage.vectors.model import SEGMENT_CHUNKS, NearChunk, VectorSegment
 
@@ -36,22 +36,20 @@ class VectorIndex(ABC):
 
 
 class SegmentIndex(VectorIndex):
-    """Index whose segments are rows with a matrix of vectors, on every database."""
+    """Index whose segments are rows with the codes of their vectors, on every database."""
 
     def add_segment(self, connection: Connection, segment: VectorSegment) -> None:
-        store.insert_segment(connection, segment, b"".join(segment.vectors))
+        store.insert_segment(connection, segment, encode_vectors(segment.vectors))
 
     def clear_segments(self, connection: Connection, file_id: str) -> None:
         store.delete_segments(connection, file_id)
 
     def find_nearest(self, connection: Connection, files: IdQuery, query: bytes, limit: int) -> Sequence[NearChunk]:
         nearest = NearestVectors(query, limit)
-        for file_id, number, matrix in store.read_matrices(connection, files):
-            nearest.add_matrix((file_id, number), matrix)
-        return [
-            NearChunk(file_id, number * SEGMENT_CHUNKS + row, score)
-            for score, (file_id, number), row in nearest.list_nearest()
-        ]
+        for segments in store.read_codes(connection, files):
+            nearest.add_segments(segments)
+        vectors = store.read_vectors(connection, nearest.list_candidates())
+        return [NearChunk(*found) for found in nearest.rank_vectors(vectors)]
 
 
 class PgvectorIndex(VectorIndex):
@@ -79,7 +77,7 @@ def open_vector_index(db: Database) -> VectorIndex:
     if (reason := db.run(_prepare_pgvector)) is not None:
         _log.warning("pgvector.not_found", reason=reason)
         return SegmentIndex()
-    while db.run(_convert_matrices):
+    while db.run(_convert_vectors):
         pass
     return PgvectorIndex()
 
@@ -108,10 +106,10 @@ def _prepare_pgvector(connection: Connection) -> str | None:
     return None
 
 
-def _convert_matrices(connection: Connection) -> bool:
+def _convert_vectors(connection: Connection) -> bool:
     """Move some vectors that were stored without the extension into the table; return whether there may be more."""
     for _ in range(_CONVERTED_SEGMENTS):
-        if (taken := store.take_matrix(connection)) is None:
+        if (taken := store.take_vectors(connection)) is None:
             return False
         file_id, number, vectors = taken
         store.insert_vectors(connection, file_id, number * SEGMENT_CHUNKS, vectors)

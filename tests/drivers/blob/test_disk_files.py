@@ -19,6 +19,7 @@ from roost.drivers.blob.disk_files import (
     sync_folder,
     write_all,
     write_direct,
+    write_vectors,
 )
 
 
@@ -121,3 +122,19 @@ def test_failed_direct_write_is_raised(tmp_path: Path) -> None:
     path.touch()
     with path.open("rb") as file, pytest.raises(OSError, match="Bad file descriptor"):
         write_direct(file.fileno(), bytes(4096), 0)
+
+
+@pytest.mark.parametrize("count", [1, 1024, 2500])
+def test_parts_are_appended_in_their_order(tmp_path: Path, count: int) -> None:
+    parts = [memoryview(b"%d," % number) for number in range(count)]
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        file.write(b"first:")
+        write_vectors(file.fileno(), parts)
+    assert (tmp_path / "file").read_bytes() == b"first:" + b"".join(parts)
+
+
+def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "writev", lambda file, parts: os.write(file, parts[0][:2]))
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        write_vectors(file.fileno(), [b"abc", b"def"])
+    assert (tmp_path / "file").read_bytes() == b"abcdef"

@@ -51,6 +51,9 @@ class ResponseRecorder:
         assert self.status == 0, "answered twice"
         self.status, self.headers, self.length, self.has_body = status, headers, length, has_body
 
+    def open_tunnel(self) -> None:
+        self.flush_response()
+
     def write_body(self, data: bytes) -> None:
         assert self.status
         self.data += data

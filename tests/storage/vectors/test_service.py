@@ -20,7 +20,9 @@ from tests.storage.storage_env import StorageEnv
 from tests.storage.vectors.vector_env import PRIVATE, VectorEnv, open_vector_env
 
 TEA, BOILER = "Tea is made with hot water.", "The boiler is serviced in May."
-EMPTY: dict[str, int] = dict.fromkeys(("file_vectors", "vector_segments", "vector_grants", "chunk_vectors"), 0)
+EMPTY: dict[str, int] = dict.fromkeys(
+    ("file_vectors", "vector_segments", "vector_chunks", "vector_grants", "chunk_vectors"), 0
+)
 
 
 async def test_a_file_is_found_by_its_text(vector_env: VectorEnv) -> None:

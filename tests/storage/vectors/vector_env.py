@@ -82,7 +82,7 @@ class VectorEnv:
 
     async def count_rows(self) -> dict[str, int]:
         """Count the rows of each table of vectors, that of the extension too."""
-        names = ["file_vectors", "vector_segments", "vector_grants"]
+        names = ["file_vectors", "vector_segments", "vector_chunks", "vector_grants"]
         if isinstance(self.index, PgvectorIndex):
             names.append("chunk_vectors")
 

@@ -1,7 +1,7 @@
 """The rules of a push to an agent: what is accepted, how it reaches the agent's files, and the build after it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,11 +20,13 @@ from roost.agents.workspace.scripts.model import (
     parse_manifest,
 )
 from roost.agents.workspace.scripts.service import ScriptService
+from roost.agents.workspace.snapshots.index import CommittedFiles
 from roost.core import clock, log
 from roost.core.problem import Problem
 from roost.drivers.git.contract import (
     MAIN,
     EntryKind,
+    GitBlob,
     GitEntry,
     GitRepositories,
     PushedTree,
@@ -49,31 +51,29 @@ from roost.warden_client.tree import WardenTree
 from roost.warden_client.tree_rules import TreeRefused, TreeRules
 from roost.work import OperationWorker
 
-ExpectEntries = Callable[[Iterable[str]], Awaitable[Sequence[ExpectEntry]]]
-"""Describes paths of a workspace as a commit has them."""
+ReadBlobs = Callable[[Sequence[str]], AsyncGenerator[GitBlob]]
 
 
 async def apply_commit(
-    repositories: GitRepositories,
-    tree: WardenTree,
-    agent_id: str,
-    old: str | None,
-    new: str,
-    expect: ExpectEntries | None = None,
-) -> int:
-    """Change the workspace by what differs between two commits, and return the number of changes.
+    repositories: GitRepositories, tree: WardenTree, agent_id: str, old: str | None, new: str
+) -> None:
+    """Change the workspace by what differs between two commits, whatever it holds. Raises as `WardenTree.apply`.
 
-    Repeat it without `expect` to complete a change that a crash interrupted. Raises as `WardenTree.apply`.
+    Repeat it to complete a change that a crash interrupted.
     """
     entries = [entry async for entry in repositories.list_changes(agent_id, old, new)]
-    expected = await expect([entry.path for entry in entries]) if expect else ()
-    async with aclosing(_tree_changes(repositories, agent_id, entries, expected)) as changes:
-        await tree.apply(changes)
-    return len(entries)
+    await apply_entries(tree, entries, partial(repositories.read_blobs, agent_id))
+
+
+async def apply_entries(
+    tree: WardenTree, entries: Sequence[GitEntry], read_blobs: ReadBlobs, expected: Sequence[ExpectEntry] = ()
+) -> None:
+    async with aclosing(_tree_changes(entries, read_blobs, expected)) as changes:
+        await tree.apply(changes, with_stamps=False)
 
 
 async def _tree_changes(
-    repositories: GitRepositories, agent_id: str, entries: Sequence[GitEntry], expected: Sequence[ExpectEntry]
+    entries: Sequence[GitEntry], read_blobs: ReadBlobs, expected: Sequence[ExpectEntry]
 ) -> AsyncGenerator[TreeChange]:
     for condition in expected:
         yield condition
@@ -81,7 +81,7 @@ async def _tree_changes(
         if entry.kind is EntryKind.DELETED:
             yield RemovePath(entry.path)
     written = [entry for entry in entries if entry.kind is not EntryKind.DELETED]
-    async with aclosing(repositories.read_blobs(agent_id, [entry.blob for entry in written])) as blobs:
+    async with aclosing(read_blobs([entry.blob for entry in written])) as blobs:
         position = iter(written)
         async for blob in blobs:
             entry = next(position)
@@ -188,7 +188,7 @@ _log = log.get_logger("git")
 class AgentPush(PushHandler):
     """One push. `lock` is held while the workspace changes.
 
-    `prepare` makes the repository current, and returns what describes the workspace as `main` has it.
+    `prepare` makes the repository current, and returns what the workspace has, which is what `main` has.
     `is_accepted`: the push may be recorded, and is applied or finished here.
     """
 
@@ -196,13 +196,15 @@ class AgentPush(PushHandler):
     _repositories: GitRepositories
     _tree: WardenTree
     _host: str
-    _prepare: Callable[[], Awaitable[ExpectEntries]]
+    _prepare: Callable[[], Awaitable[CommittedFiles]]
     _build: PushBuild
     _lock: asyncio.Lock
     is_accepted: bool = field(default=False, init=False)
     is_applied: bool = field(default=False, init=False)
     _manifest: ManifestScripts = field(default_factory=ManifestScripts, init=False)
-    _expect: ExpectEntries | None = field(default=None, init=False)
+    _committed: CommittedFiles = field(default_factory=CommittedFiles, init=False)
+    _pushed: PushedTree | None = field(default=None, init=False)
+    _changes: Sequence[GitEntry] = field(default=(), init=False)
 
     async def begin(self, updates: Sequence[RefUpdate]) -> None:
         if [update.ref for update in updates] != [MAIN]:
@@ -213,7 +215,7 @@ class AgentPush(PushHandler):
         if not update.is_commit:
             raise PushRefused("The branch main must be a commit.")
         try:
-            self._expect = await self._prepare()
+            self._committed = await self._prepare()
         except Problem as problem:
             raise PushRefused(f"The agent cannot take a push now: {problem.message}.") from problem
         if await self._repositories.head(self.agent_id) != update.old:
@@ -223,25 +225,24 @@ class AgentPush(PushHandler):
 
     async def check(self, tree: PushedTree) -> None:
         try:
-            links, manifest = await _check_entries(tree)
-            if links:
-                async with aclosing(tree.read_files(links)) as targets:
-                    paths = iter(links)
-                    async for target in targets:
-                        TreeRules.check_target(next(paths).path, target)
+            self._changes = await _check_changes(tree, self._committed)
+            links = [entry for entry in self._changes if entry.kind is EntryKind.LINK]
+            for entry, target in zip(links, await _read_contents(tree, links), strict=True):
+                TreeRules.check_target(entry.path, target)
+            manifest = await tree.find_file(MANIFEST_PATH)
         except TreeRefused as refused:
             raise PushRefused(f"{refused.message}.") from refused
         if manifest is not None:
             self._manifest = await self._read_manifest(manifest, tree)
-        self.is_accepted = True
+        self._pushed, self.is_accepted = tree, True
 
     async def apply(self, update: RefUpdate, output: PushOutput) -> None:
-        assert update.new is not None
+        assert self._pushed is not None
+        del update  # `check` has its changes
         try:
             async with self._lock:
-                count = await apply_commit(
-                    self._repositories, self._tree, self.agent_id, update.old, update.new, self._expect
-                )
+                expected = self._committed.expect([entry.path for entry in self._changes])
+                await apply_entries(self._tree, self._changes, self._pushed.read_blobs, expected)
         except WardenTreeChanged as problem:
             raise PushRefused(_CHANGED) from problem
         except _UNCHANGED as problem:
@@ -252,6 +253,7 @@ class AgentPush(PushHandler):
             reason = f"{problem.message}. The push is finished at the next access to the agent's files."
             raise PushInterrupted(reason) from problem
         self.is_applied = True
+        count = len(self._changes)
         await output.say(f"Changed {count:,} {'path' if count == 1 else 'paths'} of the agent's files.")
 
     async def finish(self, output: PushOutput) -> None:
@@ -263,31 +265,42 @@ class AgentPush(PushHandler):
     async def _read_manifest(self, entry: GitEntry, tree: PushedTree) -> ManifestScripts:
         if (entry.size or 0) > MANIFEST_LIMIT:
             raise PushRefused(f"{MANIFEST_PATH} is larger than {MANIFEST_LIMIT // 1024**2} MiB.")
-        async with aclosing(tree.read_files([entry])) as contents:
-            content = await anext(contents)
+        (content,) = await _read_contents(tree, [entry])
         try:
             return parse_manifest(content, self._host)
         except InvalidManifest as error:
             raise PushRefused(f"{error.message}.") from error
 
 
-async def _check_entries(tree: PushedTree) -> tuple[Sequence[GitEntry], GitEntry | None]:
-    """Check paths, kinds and sizes; return the links and the manifest. Raises PushRefused and TreeRefused."""
-    files = size = 0
-    links: list[GitEntry] = []
-    manifest: GitEntry | None = None
+async def _check_changes(tree: PushedTree, committed: CommittedFiles) -> Sequence[GitEntry]:
+    """Check paths, kinds and sizes of what differs from `main`, and return it. Raises PushRefused and TreeRefused."""
     rules = TreeRules(files=(MANIFEST_PATH,))
-    async with aclosing(tree.list_entries()) as entries:
+    changes: list[GitEntry] = []
+    files = size = 0
+    async with aclosing(tree.list_changes()) as entries:
         async for entry in entries:
-            files, size = files + 1, size + (entry.size or 0)
-            if files > MAX_FILES or size > MAX_TREE_BYTES:
-                raise PushRefused(f"An agent has at most {MAX_FILES:,} files and {MAX_TREE_BYTES // 1024**3} GiB.")
-            _check_entry(entry, rules)
-            if entry.kind is EntryKind.LINK:
-                links.append(entry)
-            elif entry.path == MANIFEST_PATH:
-                manifest = entry
-    return links, manifest
+            changes.append(entry)
+            if entry.kind is not EntryKind.DELETED:
+                files, size = files + 1, size + (entry.size or 0)
+                _check_totals(files, size)
+                _check_entry(entry, rules)
+    if committed.files + files > MAX_FILES or committed.size + size > MAX_TREE_BYTES:  # some may be replaced or deleted
+        kept = committed.list_sizes_without({entry.path for entry in changes}, is_git_path)
+        _check_totals(files + len(kept), size + sum(kept))
+    return changes
+
+
+def _check_totals(files: int, size: int) -> None:
+    if files > MAX_FILES or size > MAX_TREE_BYTES:
+        raise PushRefused(f"An agent has at most {MAX_FILES:,} files and {MAX_TREE_BYTES // 1024**3} GiB.")
+
+
+async def _read_contents(tree: PushedTree, entries: Sequence[GitEntry]) -> Sequence[bytes]:
+    """Return small files, or the targets of links."""
+    if not entries:
+        return ()
+    async with aclosing(tree.read_blobs([entry.blob for entry in entries])) as blobs:
+        return [b"".join([chunk async for chunk in blob.content]) async for blob in blobs]
 
 
 def _check_entry(entry: GitEntry, rules: TreeRules) -> None:

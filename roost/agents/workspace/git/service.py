@@ -10,11 +10,12 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.errors import AgentNotFound
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import HostAgents, enqueue_once
-from roost.agents.workspace.git.push import AgentPush, ExpectEntries, PushBuild
+from roost.agents.workspace.git.push import AgentPush, PushBuild
 from roost.agents.workspace.git.recovery import PushRecovery
 from roost.agents.workspace.git.request_limits import GitCommandLimiter
 from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
-from roost.agents.workspace.snapshots.service import expect_committed
+from roost.agents.workspace.snapshots.index import CommittedFiles
+from roost.agents.workspace.snapshots.service import read_committed_files
 from roost.core import log
 from roost.core.problem import Problem
 from roost.drivers.git.contract import GitRequest, GitService, PushUnfinished
@@ -142,9 +143,9 @@ class AgentGitService:
                 raise PushUnfinished
         await self._snapshots.commit_changes(agent_id)
 
-    async def _prepare_push(self, agent_id: str) -> ExpectEntries:
+    async def _prepare_push(self, agent_id: str) -> CommittedFiles:
         await self._prepare(agent_id)
-        return await expect_committed(self._queue.db, self._snapshots.snapshots, agent_id)
+        return await read_committed_files(self._queue.db, self._snapshots.snapshots, agent_id)
 
 
 def _announce_service(service: GitService) -> bytes:

@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from typing import cast
 
 from sqlalchemy import Connection
 
@@ -192,8 +193,10 @@ class TreeCapture:
                     self._index_file(file, self._receiver.add_small_file(file.content, _stored_mode(mode)))
 
     def _find_in_batch(self, batch: Sequence[FileReading]) -> str | None:
-        """Search all small files at once, which is faster; a value may also begin in one and end in the next."""
-        return self._find_secret(b"".join(file.content for file in batch if isinstance(file.content, memoryview)))
+        """Search the buffers of all small files, which is faster; a value may also begin in one and end in the next."""
+        contents = (file.content for file in batch if isinstance(file.content, memoryview))
+        buffers = {id(content.obj): cast("bytes", content.obj) for content in contents}
+        return next(filter(None, map(self._find_secret, buffers.values())), None)
 
     def _find_secret(self, content: bytes | memoryview) -> str | None:
         self._search.reset()

@@ -3,7 +3,8 @@
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from roost.agents.workspace.snapshots.diff import TreeDiff
@@ -93,17 +94,34 @@ def decode_index(data: bytes | None) -> WorkspaceIndex:
     return dict(zip(paths, map(IndexedEntry._make, rows), strict=True))
 
 
-def is_settled(data: bytes) -> bool:
-    """Return whether an encoded index has the stamps of all files."""
-    _, (_, kinds, *_, stamps, _) = _decode_columns(data)
-    return all(stamp or _KINDS[kind] != "file" for kind, stamp in zip(kinds, stamps, strict=True))
+@dataclass(frozen=True)
+class CommittedFiles:
+    """What the paths of an index hold. `files` and `size` count files and links, and their bytes."""
 
+    _rows: Mapping[str, tuple[str, int, Sequence[int] | None, str]] = field(default_factory=dict[str, Any])
+    files: int = 0
+    size: int = 0
+    is_settled: bool = True
+    """Whether the index has the stamps of all files."""
 
-def expect_entries(data: bytes | None, paths: Iterable[str]) -> Sequence[ExpectEntry]:
-    """Return that paths are as an encoded index has them; a file without a stamp never is."""
-    _, (known, kinds, *_, stamps, targets) = _decode_columns(data)
-    rows = dict(zip(known, zip(kinds, stamps, targets, strict=True), strict=True))
-    return [ExpectEntry(path, _expected_entry(*rows.get(path, ("fo", None, "")))) for path in paths]
+    @classmethod
+    def decode(cls, data: bytes | None) -> "CommittedFiles":
+        """Decode an index, of which only what a push needs becomes objects."""
+        _, (paths, kinds, _, sizes, *_, stamps, targets) = _decode_columns(data)
+        files = [at for at, kind in enumerate(kinds) if _KINDS[kind] != "folder"]
+        is_settled = all(stamps[at] or _KINDS[kinds[at]] == "link" for at in files)
+        rows = dict(zip(paths, zip(kinds, sizes, stamps, targets, strict=True), strict=True))
+        return cls(rows, len(files), sum(sizes[at] for at in files), is_settled)
+
+    def expect(self, paths: Iterable[str]) -> Sequence[ExpectEntry]:
+        """Return that paths are as the index has them; a file without a stamp never is."""
+        rows = ((path, self._rows.get(path, ("fo", 0, None, ""))) for path in paths)
+        return [ExpectEntry(path, _expected_entry(kind, stamp, target)) for path, (kind, _, stamp, target) in rows]
+
+    def list_sizes_without(self, paths: Collection[str], is_left_out: Callable[..., bool]) -> Sequence[int]:
+        """Return the sizes of all files and links but those at `paths` and those that a commit leaves out."""
+        rows = ((path, *row) for path, row in self._rows.items() if path not in paths and _KINDS[row[0]] != "folder")
+        return [size for path, kind, size, *_ in rows if not is_left_out(path, is_link=_KINDS[kind] == "link")]
 
 
 def _expected_entry(kind: str, stamp: Sequence[int] | None, target: str) -> Stamp | str | None:

@@ -6,7 +6,7 @@ Decision 0025 says why.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,7 +22,7 @@ from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import enqueue_once
 from roost.agents.workspace.snapshots import model, store
 from roost.agents.workspace.snapshots.history import SnapshotHistory
-from roost.agents.workspace.snapshots.index import WorkspaceIndex, encode_index, expect_entries, is_settled
+from roost.agents.workspace.snapshots.index import CommittedFiles, WorkspaceIndex, encode_index
 from roost.agents.workspace.snapshots.model import (
     ResetFailed,
     Snapshot,
@@ -42,7 +42,6 @@ from roost.core.problem import Problem, ProblemKind, ServiceUnavailable
 from roost.storage.content.model import ContentScope
 from roost.storage.content.service import ContentService
 from roost.storage.content.unixfs.cid import Cid
-from roost.warden_client.changes import ExpectEntry
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries
 from roost.warden_client.tree import WardenTree
@@ -323,19 +322,19 @@ async def find_snapshot(db: Database, agent_id: str, cid: object, snapshot_id: s
     return found
 
 
-async def expect_committed(
-    db: Database, snapshots: SnapshotService, agent_id: str
-) -> Callable[[Iterable[str]], Awaitable[Sequence[ExpectEntry]]]:
-    """Return a function that describes paths of a workspace as the last snapshot has them, whose commit is made.
+async def read_committed_files(db: Database, snapshots: SnapshotService, agent_id: str) -> CommittedFiles:
+    """Return what the last snapshot has, whose commit is made.
 
     Call it after `commit_changes`. Raises as `sync`.
     """
-    data = await db.read(partial(_read_committed_index, agent_id=agent_id))
-    if data is None or not await asyncio.to_thread(is_settled, data):
+    read_index = partial(_read_committed_index, agent_id=agent_id)
+    data = await db.read(read_index)
+    committed = await asyncio.to_thread(CommittedFiles.decode, data)
+    if data is None or not committed.is_settled:
         await asyncio.sleep(_SETTLE_SECONDS)
         await snapshots.commit_changes(agent_id)
-        data = await db.read(partial(_read_committed_index, agent_id=agent_id))
-    return lambda paths: asyncio.to_thread(expect_entries, data, paths)
+        committed = await asyncio.to_thread(CommittedFiles.decode, await db.read(read_index))
+    return committed
 
 
 def _read_committed_index(connection: Connection, agent_id: str) -> bytes | None:

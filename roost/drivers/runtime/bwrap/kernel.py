@@ -9,6 +9,8 @@ import fcntl
 import os
 import struct
 import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 _NEWNS, _NEWUSER, _NEWNET = 0x00020000, 0x10000000, 0x40000000
@@ -24,6 +26,9 @@ _AF_INET, _AF_NETLINK, _SOCK_RAW_CLOSED_ON_EXEC = 2, 16, 0x80003
 _NEW_ROUTE, _REQUEST_CREATE_ACKNOWLEDGE, _ACKNOWLEDGEMENT = 24, 0x405, 2
 _TABLE_LOCAL, _PROTOCOL_STATIC, _SCOPE_HOST, _TYPE_LOCAL = 255, 4, 254, 2
 _DESTINATION, _INTERFACE = 1, 4
+
+_PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
+_SET_CREDENTIALS = {"x86_64": (116, 119, 117), "aarch64": (159, 149, 147)}  # setgroups, setresgid, setresuid
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -44,6 +49,32 @@ def bind_mount(source: Path, target: Path) -> None:
 
 def detach_mount(target: Path) -> None:
     _check(_libc.umount2(os.fsencode(target), _DETACH))
+
+
+@contextmanager
+def acting_as(uid: int | None) -> Generator[None]:
+    """Let the calling thread of a root process act as a user, if any, and start programs as it. Raises OSError.
+
+    In the kernel, users belong to threads. Root remains the saved user, which a program does not inherit.
+    """
+    if uid is None:
+        yield
+        return
+    groups, dumpable = os.getgroups(), _libc.prctl(_PR_GET_DUMPABLE)
+    try:
+        _set_credentials([], uid)
+        yield
+    finally:
+        _set_credentials(groups, 0)
+        _libc.prctl(_PR_SET_DUMPABLE, dumpable)  # a change of the user clears it
+
+
+def _set_credentials(groups: Sequence[int], uid: int) -> None:
+    set_groups, set_gid, set_uid = _SET_CREDENTIALS[os.uname().machine]
+    ids = (ctypes.c_uint32 * len(groups))(*groups)
+    calls = [(set_groups, len(groups), ids), (set_gid, uid, uid, 0), (set_uid, uid, uid, 0)]
+    for call in calls if uid else reversed(calls):
+        _check(_libc.syscall(*call))
 
 
 def prepare_network(pid: int) -> None:

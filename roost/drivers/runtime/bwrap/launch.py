@@ -10,21 +10,19 @@ import os
 import platform
 import re
 import resource
-import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 
-from roost.drivers.runtime.bwrap import plan, seccomp
+from roost.drivers.runtime.bwrap import kernel, plan, seccomp
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
 
 _ERROR_BYTES = 64 * 1024
 _INFO_BYTES = 64 * 1024
 _NPROC_PER_NAMESPACE = (5, 14)
-_PROGRAMS_PATH = "/usr/bin:/bin"
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # of all runtimes of this process, until they are reaped
 
@@ -33,7 +31,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # of all runtimes of this pr
 class LaunchedBwrap:
     """A launched bwrap; `errors` is the file for its and the warden's standard error, up to 64 KiB.
 
-    uid: the user of the container, None if it is ours; then its limits are still to be set.
+    uid: the user of the container, None if it is ours. limits: still to be set.
     """
 
     monitor: int
@@ -99,17 +97,20 @@ def launch_bwrap(
         argv = command(fds)
         inherited = (fds.socket, fds.info, fds.block, *memory)
         stdin, stdout = (subprocess.DEVNULL, subprocess.DEVNULL) if output is None else (connection, output)
-        monitor = subprocess.Popen(
-            argv if uid is None else [*_user_prefix(uid, limits), *argv],
-            pass_fds=inherited,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=errors,
-            cwd="/",
-            env={},
-            start_new_session=True,
-            umask=0o022,
-        )
+        with kernel.acting_as(
+            uid
+        ):  # Popen's own change of the user forks, which copies the page tables of a server for 5 ms
+            monitor = subprocess.Popen(
+                argv,
+                pass_fds=inherited,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=errors,
+                cwd="/",
+                env={},
+                start_new_session=True,
+                umask=0o022,
+            )
         _children[monitor.pid] = monitor
         on_error.pop_all()
     return LaunchedBwrap(monitor.pid, info, block, errors, uid, limits)
@@ -122,17 +123,18 @@ def reap_monitors() -> None:
             _children.pop(pid, None)
 
 
-def set_limits(pid: int, limits: ContainerLimits) -> None:
-    """Set the limits of a container that has our own uid.
+def set_limits(pid: int, limits: ContainerLimits, uid: int | None) -> None:
+    """Set the limits of a container that has this uid, None if it is ours.
 
     Because its user namespace exists already, the limit of processes counts only those in the namespace, not the other
-    processes of the user. Older kernels have one count per user, so the limit is omitted there.
+    processes of the user. Older kernels have one count per user, so the limit is omitted there for our own.
     """
     rlimits = _rlimits(limits)
-    if tuple(map(int, re.findall(r"\d+", platform.release())[:2])) < _NPROC_PER_NAMESPACE:
+    if uid is None and tuple(map(int, re.findall(r"\d+", platform.release())[:2])) < _NPROC_PER_NAMESPACE:
         del rlimits["nproc"]
-    for kind, value in rlimits.items():
-        resource.prlimit(pid, getattr(resource, f"RLIMIT_{kind.upper()}"), (value, value))
+    with kernel.acting_as(uid):  # root in a container may not set limits of other users
+        for kind, value in rlimits.items():
+            resource.prlimit(pid, getattr(resource, f"RLIMIT_{kind.upper()}"), (value, value))
 
 
 def _rlimits(limits: ContainerLimits) -> dict[str, int]:
@@ -142,25 +144,7 @@ def _rlimits(limits: ContainerLimits) -> dict[str, int]:
     return {**files, "nproc": limits.pids, "nice": 0, "rtprio": 0}  # no program may raise its priority
 
 
-def _user_prefix(uid: int, limits: ContainerLimits) -> Sequence[str]:
-    """Return a command prefix that changes the user and sets the limits.
-
-    Popen would change the user after a fork, which copies the page tables of a server for 5 ms; without, it uses vfork.
-    Root in a container may not set limits of other users.
-    """
-    user = ("--reuid", str(uid), "--regid", str(uid), "--clear-groups")
-    rlimits = (f"--{kind}={value}:{value}" for kind, value in _rlimits(limits).items())
-    return [_find_program("setpriv"), *user, "--", _find_program("prlimit"), *rlimits, "--"]
-
-
 @cache
-def _find_program(name: str) -> str:
-    """Return the path of a program of util-linux. Raises RuntimeFailed."""
-    if path := shutil.which(name, path=_PROGRAMS_PATH):
-        return path
-    raise RuntimeFailed(f"{name} is missing: install the package util-linux")
-
-
 def _seccomp_filter() -> bytes:
     try:
         return seccomp.compile_filter(platform.machine())

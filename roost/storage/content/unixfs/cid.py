@@ -160,6 +160,8 @@ class Cid:
         return varint.encode_varint(self.hash) + varint.encode_varint(len(self.digest)) + self.digest
 
     def __bytes__(self) -> bytes:
+        if self.hash == SHA2_256 and self.version == 1 and self.codec < _LONG_VARINT:  # nearly all
+            return bytes((1, self.codec, SHA2_256, DIGEST)) + self.digest
         return self.multihash if self.version == 0 else b"\x01" + varint.encode_varint(self.codec) + self.multihash
 
     def __str__(self) -> str:

@@ -9,6 +9,9 @@ _ONE_BYTE = [bytes((number,)) for number in range(0x80)]
 def encode_varint(number: int) -> bytes:
     if number <= 0x7F:
         return _ONE_BYTE[number]
+    if number <= 0x1FFFFF:  # sizes of most files
+        low, middle = number & 0x7F | 0x80, number >> 7
+        return bytes((low, middle)) if middle <= 0x7F else bytes((low, middle & 0x7F | 0x80, middle >> 7))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

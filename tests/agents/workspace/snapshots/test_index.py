@@ -2,8 +2,16 @@
 
 import zlib
 
-from roost.agents.workspace.snapshots.index import IndexedEntry, compare_indexes, decode_index, encode_index
+from roost.agents.workspace.snapshots.index import (
+    CommittedFiles,
+    IndexedEntry,
+    compare_indexes,
+    decode_index,
+    encode_index,
+)
+from roost.drivers.git.contract import is_git_path
 from roost.storage.content.unixfs.cid import RAW, Cid
+from roost.warden_client.changes import ExpectEntry
 
 ROOT, FOLDER, FILE, TOOL, LINK, OTHER = (
     bytes(Cid.for_block(RAW, name)) for name in (b"r", b"d", b"f", b"t", b"l", b"o")
@@ -20,6 +28,21 @@ INDEX = {
 def test_an_index_survives() -> None:
     assert decode_index(encode_index(INDEX)) == INDEX
     assert decode_index(encode_index({})) == {}
+
+
+def test_a_push_learns_what_a_workspace_holds() -> None:
+    nested = {"folder/.git/config": IndexedEntry("file", OTHER, 5, 9, "pack1", 0o644, stamp=(4, 5, 6))}
+    committed = CommittedFiles.decode(encode_index({**INDEX, **nested}))
+    assert (committed.files, committed.size, committed.is_settled) == (4, 8, False)
+    assert committed.expect(["folder/file \udcff\n", "link", "folder", "tool", "missing"]) == [
+        ExpectEntry("folder/file \udcff\n", (1, 2, 3)),
+        ExpectEntry("link", "../\udcfe"),
+        ExpectEntry("folder", None),
+        ExpectEntry("tool", (0, 0, 0)),
+        ExpectEntry("missing", None),
+    ]
+    assert committed.list_sizes_without({"tool", "other"}, is_git_path) == [1, 0]
+    assert CommittedFiles.decode(None) == CommittedFiles()
 
 
 def test_nothing_and_another_format_are_empty() -> None:

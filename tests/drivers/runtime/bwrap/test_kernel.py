@@ -75,3 +75,30 @@ def test_mounts_of_a_thread_are_private(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(mount).result()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as other users")
+def test_only_the_calling_thread_acts_as_a_user_and_it_is_root_again_afterwards() -> None:
+    def read_credentials() -> list[str]:
+        lines = Path("/proc/thread-self/status").read_text().splitlines()
+        return [line for line in lines if line.startswith(("Uid", "Gid", "Groups", "CapEff", "CapPrm"))]
+
+    before = read_credentials()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(read_credentials).result() == before
+        with kernel.acting_as(70001):
+            ids, _, groups, _, effective = read_credentials()
+            assert ids.split()[1:] == ["70001", "70001", "0", "70001"]
+            assert groups.split() == ["Groups:"]
+            assert int(effective.split()[1], 16) == 0
+            assert pool.submit(read_credentials).result() == before
+            with pytest.raises(PermissionError):
+                os.listdir("/root")  # noqa: PTH208 - a call that needs root
+    assert read_credentials() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as other users")
+def test_a_thread_is_root_again_after_an_error() -> None:
+    with pytest.raises(ValueError, match="x"), kernel.acting_as(70001):
+        raise ValueError("x")
+    assert os.listdir("/root") is not None  # noqa: PTH208 - as above

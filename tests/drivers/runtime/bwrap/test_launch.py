@@ -55,12 +55,14 @@ async def test_a_failure_is_reported_with_the_last_error_line(run: Run) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives each agent its own user")
 async def test_an_agents_user_has_its_own_ids_and_limits(run: Run) -> None:
     limits = ContainerLimits()
-    script = "ulimit -n; ulimit -u; ulimit -c; id -ru; id -rg; grep -E '^(Uid|Gid|Groups|CapEff)' /proc/self/status"
-    launched = run(f"echo $({script}) >&2", UID)
+    script = "ulimit -n; ulimit -u; ulimit -c; id -ru; id -rg; grep -E '^(Uid|Gid|Groups|CapPrm)' /proc/self/status"
+    launched = run(f"read <&$BLOCK; echo $({script}) >&2", UID)
+    launch.set_limits(launched.monitor, limits, UID)
+    launched.unblock()
     with pytest.raises(RuntimeFailed):
         await launched.wait_for_child_pid()
     ids = f"{UID} {UID} {UID} {UID}"
-    expected = f"{limits.open_files} {limits.pids} 0 {UID} {UID} Uid: {ids} Gid: {ids} Groups: CapEff: {0:016x}"
+    expected = f"{limits.open_files} {limits.pids} 0 {UID} {UID} Uid: {ids} Gid: {ids} Groups: CapPrm: {0:016x}"
     assert launched.last_error_line() == expected
 
 
@@ -138,7 +140,7 @@ async def test_ended_monitors_are_reaped(run: Run) -> None:
 
 def test_limits_are_set_for_our_own_process() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        launch.set_limits(child.pid, ContainerLimits(file_bytes=1 << 20, open_files=99, pids=1000))
+        launch.set_limits(child.pid, ContainerLimits(file_bytes=1 << 20, open_files=99, pids=1000), None)
         assert resource.prlimit(child.pid, resource.RLIMIT_FSIZE) == (1 << 20, 1 << 20)
         assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == (99, 99)
         assert resource.prlimit(child.pid, resource.RLIMIT_CORE) == (0, 0)

@@ -6,7 +6,7 @@ import pytest
 from roost.drivers.runtime.bwrap import plan
 from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec
 
-FDS = plan.InheritedDescriptors(socket=11, info=12, block=13, seccomp=14, files={"/etc/passwd": 15})
+FDS = plan.InheritedDescriptors(socket=11, info=12, block=13, seccomp=14, files={"/run/trust/all.pem": 15})
 LAYOUT = plan.HostLayout(
     bwrap=Path("/t/bwrap"),
     warden=Path("/t/warden"),
@@ -14,6 +14,8 @@ LAYOUT = plan.HostLayout(
     workspace=Path("/a/workspace"),
     home=Path("/a/home"),
     sockets=Path("/r/out"),
+    etc=Path("/t/etc"),
+    etc_folders=["ssl/certs"],
     folders={"/engine/hermes": Path("/engines/hermes")},
     system_mounts=["--ro-bind", "/usr", "/usr"],
 )
@@ -42,12 +44,12 @@ def test_only_two_folders_are_writable() -> None:
     argv = arguments()
     assert [argv[at + 2] for at, word in enumerate(argv) if word == "--bind"] == ["/home/agent", "/workspace"]
     assert has(argv, "--ro-bind", "/r/out", "/run/roost")
+    assert has(argv, "--ro-bind", "/t/etc", "/etc", "--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs")
     assert has(argv, "--ro-bind", "/engines/hermes", "/engine/hermes")
-    assert has(argv, "--perms", "0644", "--ro-bind-data", "15", "/etc/passwd")
+    assert has(argv, "--perms", "0644", "--ro-bind-data", "15", "/run/trust/all.pem")
     # Nothing is created in them after the remount.
-    last = max(
-        at for at, word in enumerate(argv) if word in {"--dir", "--tmpfs", "--ro-bind", "--ro-bind-data", "--bind"}
-    )
+    creating = {"--dir", "--tmpfs", "--ro-bind", "--ro-bind-data", "--file", "--bind"}
+    last = max(at for at, word in enumerate(argv) if word in creating)
     assert last < argv.index("--remount-ro")
     assert has(argv, "--remount-ro", "/dev", "--remount-ro", "/")
 
@@ -60,7 +62,9 @@ def test_every_tmpfs_has_a_size() -> None:
 
 def test_the_configuration_of_the_warden() -> None:
     argv = arguments()
-    assert argv[argv.index("--") + 1 : -1] == ["/usr/bin/python3", "-S", "-E", "-I", "/run/warden/warden.py"]
+    assert argv[argv.index("--") + 1 : -1] == [
+        *("/usr/bin/python3", "-S", "-E", "-I", "-X", "utf8", "/run/warden/warden.pyc"),
+    ]
     config = json.loads(argv[-1])
     env = config.pop("env")
     assert config == {
