@@ -1,9 +1,16 @@
 """`roost` and `python -m roost`."""
 
-from roost.cli.main import run_cli
+import os
 
 
 def main() -> None:
+    if "_ROOST_COMPLETE" in os.environ:
+        from roost.cli.command_names import print_names  # without the imports of the program
+
+        if print_names():
+            return
+    from roost.cli.main import run_cli
+
     run_cli()
 
 
