@@ -9,9 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.registry.model import Agent, AgentPort, AgentProfile, AgentState
-from roost.core.db import UtcTime, metadata, read_one, read_record, record_values, upsertable
+from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "agents/{id}/internal"
@@ -145,7 +146,7 @@ def get_last_use(connection: Connection, agent_id: str) -> datetime | None:
 
 def set_last_uses(connection: Connection, uses: Mapping[str, datetime]) -> None:
     """Store the last uses of agents that still exist, unless later ones are stored."""
-    insert = upsertable(connection, agent_uses)
+    insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](agent_uses)
     at = sa.bindparam("at", type_=UtcTime)
     existing = sa.select(agents.c.id, at).where(agents.c.id == sa.bindparam("agent"))
     insert = insert.from_select(["agent_id", "last_used_at"], existing.with_for_update(read=True, key_share=True))

@@ -18,7 +18,6 @@ from roost.core.db.records import read_one as read_one
 from roost.core.db.records import read_record as read_record
 from roost.core.db.records import record_values as record_values
 from roost.core.db.records import update_or_ignore as update_or_ignore
-from roost.core.db.records import upsertable as upsertable
 from roost.core.db.types import ActorText as ActorText
 from roost.core.db.types import IdQuery as IdQuery
 from roost.core.db.types import JsonText as JsonText

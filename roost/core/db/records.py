@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Executable, Select, Table
@@ -13,9 +13,6 @@ from sqlalchemy.exc import IntegrityError
 
 from roost.core.db.types import UtcTime
 from roost.core.page_cursor import PageCursor
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects import postgresql
 
 T = TypeVar("T")
 
@@ -53,15 +50,6 @@ def insert_or_ignore(connection: Connection, insert: Executable) -> bool:
     except IntegrityError:
         return False
     return True
-
-
-def upsertable(connection: Connection, table: Table) -> "sqlite.Insert | postgresql.Insert":
-    """Return an insert in the dialect of the database, which can update the row that it conflicts with."""
-    if connection.dialect.name == "sqlite":
-        return sqlite.insert(table)
-    from sqlalchemy.dialects import postgresql  # takes 3 MB of memory
-
-    return postgresql.insert(table)
 
 
 update_or_ignore = insert_or_ignore

@@ -5,9 +5,10 @@ from dataclasses import asdict
 from datetime import date
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.models.gateway.model import ModelUsage, UsageCount
-from roost.core.db import Connection, metadata, upsertable
+from roost.core.db import Connection, metadata
 
 # No foreign keys: usage outlives its agent.
 model_usage = sa.Table(
@@ -27,7 +28,7 @@ _COUNTERS = ("requests", "prompt_tokens", "completion_tokens")
 
 def add_usage(connection: Connection, usages: Iterable[ModelUsage]) -> None:
     """Add usage to the rows' counters, in the order of the key, so that two writers cannot deadlock."""
-    insert = upsertable(connection, model_usage)
+    insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](model_usage)
     upsert = insert.on_conflict_do_update(
         index_elements=list(model_usage.primary_key.columns),
         set_={name: model_usage.c[name] + insert.excluded[name] for name in _COUNTERS},

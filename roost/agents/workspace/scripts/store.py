@@ -3,9 +3,10 @@
 from dataclasses import asdict
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.workspace.scripts.model import ScriptState, ScriptStatus
-from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata, read_record, upsertable
+from roost.core.db import Connection, UtcTime, insert_or_ignore, metadata, read_record
 
 agent_scripts = sa.Table(
     "agent_scripts",
@@ -34,6 +35,6 @@ def save_script(connection: Connection, agent_id: str, name: str, script: Script
         connection.execute(agent_scripts.delete().where(_s.agent_id == agent_id, _s.script == name))
         return True
     values = {**asdict(script), "state": script.state.value}
-    insert = upsertable(connection, agent_scripts)
+    insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](agent_scripts)
     row = insert.values(agent_id=agent_id, script=name, **values)
     return insert_or_ignore(connection, row.on_conflict_do_update(index_elements=[_s.agent_id, _s.script], set_=values))

@@ -6,8 +6,9 @@ from datetime import date
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
-from roost.core.db import Connection, metadata, upsertable
+from roost.core.db import Connection, metadata
 from roost.storage.gateways.analytics import model
 from roost.storage.gateways.analytics.model import AnalyticsQuery, Hit, HitCount
 
@@ -38,7 +39,7 @@ _COLUMNS: Mapping[str, sa.ColumnElement[Any]] = dict(hits.c.items()) | {"country
 
 def add_counts(connection: Connection, counts: Mapping[Hit, HitCount]) -> None:
     """Add counts to the rows' counters, in the order of the key, so that two writers cannot deadlock."""
-    insert = upsertable(connection, hits)
+    insert = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[connection.dialect.name](hits)
     upsert = insert.on_conflict_do_update(
         index_elements=_KEY, set_={name: hits.c[name] + insert.excluded[name] for name in _COUNTERS}
     )
