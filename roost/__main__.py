@@ -1,17 +1,10 @@
 """`roost` and `python -m roost`."""
 
-import os
+from roost.cli.command_names import run_program
 
 
 def main() -> None:
-    if "_ROOST_COMPLETE" in os.environ:
-        from roost.cli.command_names import print_names  # without the imports of the program
-
-        if print_names():
-            return
-    from roost.cli.main import run_cli
-
-    run_cli()
+    run_program()
 
 
 if __name__ == "__main__":

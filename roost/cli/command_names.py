@@ -14,6 +14,14 @@ TABLE = __file__.removesuffix("py") + "json"
 _ZSH_ESCAPES = str.maketrans({'"': '""', "'": "''", "$": "\\$", "`": "\\`", ":": "\\\\:"})
 
 
+def run_program() -> None:
+    """Complete the name of a command, or import the program and run it."""
+    if "_ROOST_COMPLETE" not in os.environ or not print_names():
+        from roost.cli.main import run_cli
+
+        run_cli()
+
+
 def print_names() -> bool:
     """Answer a shell that completes the name of a command, as Typer would; return whether it was answered."""
     shell = os.environ.get("_ROOST_COMPLETE", "").removeprefix("complete_")

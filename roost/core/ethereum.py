@@ -2,6 +2,8 @@
 
 import re
 
+from Crypto.Hash import keccak
+
 from roost.core.problem import InvalidInput
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
@@ -12,8 +14,6 @@ class InvalidAddress(InvalidInput):
 
 
 def keccak256(data: bytes) -> bytes:
-    from Crypto.Hash import keccak  # with its C parser it takes 2 MB of memory
-
     return keccak.new(digest_bits=256, data=data).digest()
 
 

@@ -183,3 +183,14 @@ def test_an_argument_that_is_no_text(server: FakeServer) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, "Error: An argument is not UTF-8 text.\n")
+
+
+UNUSED_BY_AN_IDLE_SERVER = {"obstore", "dns", "rich.progress", "alembic", "psycopg"}
+
+
+def test_the_server_imports_libraries_when_it_uses_them() -> None:
+    """Each takes 0.5 to 10 MB of memory."""
+    code = "import roost.cli.server.up, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "roost.app.server" in loaded
+    assert not set(loaded) & UNUSED_BY_AN_IDLE_SERVER

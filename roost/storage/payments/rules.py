@@ -20,8 +20,8 @@ _REFUSALS = ("invalid_", "insufficient_")
 _OPEN = ("nonce_already_used", "transaction", "transfer_event")
 """Parts of reasons after which money may have moved, or still may."""
 ACCOUNT_SIGNATURE_LENGTH = 65
-_DOMAIN_TYPE = b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-_TRANSFER_TYPE = (
+_DOMAIN = keccak256(b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)")
+_TRANSFER = keccak256(
     b"TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,"
     b"bytes32 nonce)"
 )
@@ -52,14 +52,14 @@ def match_terms(payment: AnyPayment, terms: Sequence[PaymentTerms], resource_url
 def transfer_digest(asset: PaymentAsset, transfer: TransferAuthorization) -> bytes:
     """Return the digest that the sender of a transfer signs."""
     domain = keccak256(
-        keccak256(_DOMAIN_TYPE)
+        _DOMAIN
         + keccak256(asset.name.encode())
         + keccak256(asset.version.encode())
         + _number(asset.network.chain_id)
         + _address(asset.address)
     )
     message = keccak256(
-        keccak256(_TRANSFER_TYPE)
+        _TRANSFER
         + _address(transfer.payer)
         + _address(transfer.pay_to)
         + _number(transfer.value)

@@ -10,6 +10,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import TypeVar
 
+from semantic_text_splitter import TextSplitter
+
 from roost import work
 from roost.core import clock, log
 from roost.core.db import Connection, Database
@@ -56,6 +58,7 @@ _BLOCK_CHARACTERS = 20_000
 
 T = TypeVar("T")
 _log = log.get_logger("vectors")
+_splitter = TextSplitter(CHUNK_CHARACTERS, overlap=OVERLAP_CHARACTERS)
 
 
 class VectorIndexing:
@@ -136,12 +139,9 @@ def split_text(text: str, limit: int) -> Sequence[TextChunk]:
 
     Chunks have no space at their ends. Blocking, up to a second. Raises TooManyChunks.
     """
-    from semantic_text_splitter import TextSplitter  # takes 2 MB of memory
-
-    splitter = TextSplitter(CHUNK_CHARACTERS, overlap=OVERLAP_CHARACTERS)
     chunks: list[TextChunk] = []
     for at, block in _split_blocks(text):
-        for begin, chunk in splitter.chunk_indices(block):
+        for begin, chunk in _splitter.chunk_indices(block):
             chunks.append(TextChunk(at + begin, at + begin + len(chunk), chunk))
         if len(chunks) > limit:
             raise TooManyChunks(f"The text has more than {limit} chunks of at most {CHUNK_CHARACTERS} characters")

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from coincurve import PublicKey
+
 from roost.core import clock
 from roost.core.ethereum import keccak256
 from roost.core.problem import InvalidInput, NotFound, ResourceConflict
@@ -19,8 +21,13 @@ _HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}", re.ASCII)
 _RECOVERY = {0: 0, 1: 1, 27: 0, 28: 1}
 
-_DOMAIN_TYPE = b"EIP712Domain(string name,string version,uint256 chainId)"
-_SIGN_TYPE = b"Sign(address address,string cid,string date)"
+_DOMAIN = keccak256(
+    keccak256(b"EIP712Domain(string name,string version,uint256 chainId)")
+    + keccak256(b"Sign Content")
+    + keccak256(b"1.0.0")
+    + (1).to_bytes(32, "big")
+)
+_SIGN = keccak256(b"Sign(address address,string cid,string date)")
 
 
 class InvalidSignature(InvalidInput):
@@ -29,10 +36,8 @@ class InvalidSignature(InvalidInput):
 
 def typed_data_digest(address: bytes, cid: str, date: str) -> bytes:
     """Return the digest of `Sign{address, cid, date}` in the domain `Sign Content` (EIP-712)."""
-    name, version, chain = keccak256(b"Sign Content"), keccak256(b"1.0.0"), (1).to_bytes(32, "big")
-    domain = keccak256(keccak256(_DOMAIN_TYPE) + name + version + chain)
-    message = keccak256(_SIGN_TYPE) + address.rjust(32, b"\0") + keccak256(cid.encode()) + keccak256(date.encode())
-    return keccak256(b"\x19\x01" + domain + keccak256(message))
+    message = _SIGN + address.rjust(32, b"\0") + keccak256(cid.encode()) + keccak256(date.encode())
+    return keccak256(b"\x19\x01" + _DOMAIN + keccak256(message))
 
 
 def personal_message_digest(text: str) -> bytes:
@@ -60,8 +65,6 @@ def is_signer(address: bytes, signature: bytes, digests: Sequence[bytes]) -> boo
 
 def _recover_address(signature: bytes, digest: bytes) -> bytes | None:
     """Recover the signer's address; None for an invalid signature."""
-    from coincurve import PublicKey  # takes 1 MB of memory
-
     try:
         key = PublicKey.from_signature_and_message(signature, digest, hasher=None)
     except ValueError:

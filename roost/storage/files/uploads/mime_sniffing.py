@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+import puremagic
+
 SNIFFED_BYTES = 4096
 """Bytes at the start of the content that are examined."""
 UNKNOWN = "application/octet-stream"
@@ -142,8 +144,6 @@ def _library_type(head: bytes, name: str, sure: float) -> str:
 
 def _library_matches(head: bytes, name: str) -> Sequence[Any]:
     """Return the matches of the library, the most likely first."""
-    import puremagic  # takes 1 MB of memory
-
     try:
         return cast("Sequence[Any]", puremagic.magic_string(head, name))  # pyright: ignore[reportUnknownMemberType] - it has no types
     except (puremagic.PureError, ValueError):

@@ -103,8 +103,6 @@ def _index_networks(networks: Iterable[PaymentNetwork]) -> Mapping[str, PaymentN
 
 
 def _parse_configured(asset: PaymentAsset) -> bytes:
-    if asset in BUILT_IN:
-        return bytes.fromhex(asset.address[2:])  # without the checksum, whose library takes 2 MB of memory
     try:
         return parse_address(asset.address, asset.address)
     except InvalidAddress as error:
