@@ -36,6 +36,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "terminal": Benchmark("bench.terminal:run"),
     "dashboard": Benchmark("bench.dashboard:run"),
     "cli": Benchmark("bench.cli:run"),
+    "memory": Benchmark("bench.memory:run"),
 }
 _LONG = frozenset({"git-large"})
 """Benchmarks of some minutes, which run by name only."""

@@ -1,10 +1,10 @@
 """`roost` and `python -m roost`."""
 
-from roost.cli.main import run_cli
+from roost.cli.command_names import run_program
 
 
 def main() -> None:
-    run_cli()
+    run_program()
 
 
 if __name__ == "__main__":

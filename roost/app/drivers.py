@@ -9,9 +9,9 @@ from pathlib import Path
 from roost import migrations
 from roost.app.data_folder import check_stores, record_stores
 from roost.core.db import Database
+from roost.drivers.blob.bucket import open_bucket
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed
 from roost.drivers.blob.folder_store import FolderStore
-from roost.drivers.blob.object_store import ObjectStore
 from roost.drivers.chat_platform.contract import ChatPlatform
 from roost.drivers.chat_platform.platforms import DiscordPlatform, SlackPlatform, TelegramPlatform
 from roost.drivers.dns.contract import DnsResolver
@@ -113,7 +113,7 @@ def create_blob_store(settings: Settings) -> BlobStore:
     if "://" not in settings.blobs:
         return FolderStore(ensure_data_folder(settings) / settings.blobs)
     try:
-        return ObjectStore(settings.blobs)
+        return open_bucket(settings.blobs)
     except BlobStoreFailed as error:
         raise BadSettings(f"blobs: {error}") from None
 

@@ -104,6 +104,7 @@ RULES: tuple[Rule, ...] = (
             "roost/config.py",
             "roost/cli/client/session.py",  # variables of a client, which has no data folder to configure
             *("roost/cli/client/context_file.py", "roost/cli/server/data_folder.py"),  # the same
+            "roost/cli/command_names.py",  # the variables of a shell that completes a word
             "roost/cli/fleet/commands.py",  # the variables that a file names in place of secrets
         ),
         "settings are read once, in config.py, and passed down",

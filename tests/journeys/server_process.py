@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ def until(condition: Callable[[], Any], deadline: float = DEADLINE, every: float
 class ServerProcess:
     """A `roost up` on one data folder; can be killed and started again."""
 
-    def __init__(self, data: Path, *flags: str, **environment: str) -> None:
+    def __init__(self, data: Path, *flags: str, program: Sequence[str] = ROOST, **environment: str) -> None:
         self.data = data
+        self._program = program
         self._flags = flags
         self._environment = {**os.environ, "ROOST_QUOTA_FREE": "20", **environment}
         self._process: subprocess.Popen[bytes] | None = None
@@ -45,7 +46,7 @@ class ServerProcess:
         before = session.stat().st_mtime_ns if session.exists() else 0
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                [*ROOST, "up", "--port", "0", "--data", str(self.data), *self._flags],
+                [*self._program, "up", "--port", "0", "--data", str(self.data), *self._flags],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -134,9 +135,9 @@ class ServerProcess:
 
 
 @contextmanager
-def up(data: Path, *flags: str, **environment: str) -> Iterator[ServerProcess]:
+def up(data: Path, *flags: str, program: Sequence[str] = ROOST, **environment: str) -> Iterator[ServerProcess]:
     """Run a server; stop it at the end, with the containers that a killed server left."""
-    server = ServerProcess(data, *flags, **environment)
+    server = ServerProcess(data, *flags, program=program, **environment)
     server.start()
     try:
         yield server

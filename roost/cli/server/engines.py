@@ -4,7 +4,6 @@ import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from roost.cli.client.session import Data
 from roost.cli.output.output import (
@@ -94,6 +93,8 @@ def remove(
 
 def install_version(settings: "Settings", engine: "Engine", version: str) -> None:
     """Install one version with a progress bar. Exits with the installer's last lines if it fails."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     from roost import app
 
     already = version in engine.installed()
