@@ -14,7 +14,7 @@ setup:  ## everything that running and testing need: .venv, locked dependencies,
 
 up:  ## the server on http://localhost:8642, data in .roost/
 	@$(PYTHON) scripts/setup.py runtime
-	@$(BIN)/python scripts/prepare.py
+	@$(BIN)/python scripts/prepare.py start
 	@exec $(BIN)/roost up
 
 dashboard:  ## build the pages of the dashboard, which `make up` does, too

@@ -16,7 +16,7 @@ from pathlib import Path
 from file_hash import ROOT, hash_files
 
 SOURCE = ROOT / "dashboard"
-BUILT = ROOT / "roost" / "http" / "dashboard" / "static"
+BUILT, NEW = ROOT / "roost" / "http" / "dashboard" / "static", SOURCE / "build" / "static"
 PACKAGES = SOURCE / "node_modules"
 INSTALLED, STAMP = PACKAGES / ".installed", PACKAGES / ".built"  # removed before, and written after the work
 PINS = ("package.json", "package-lock.json", ".npmrc")
@@ -43,6 +43,7 @@ def build() -> None:
     print("Building the dashboard ...", flush=True)
     STAMP.unlink(missing_ok=True)
     run(folder, "node", PACKAGES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+    replace_folder(NEW, BUILT)  # at once, because a server may run
     STAMP.write_text(wanted)
 
 
@@ -84,6 +85,15 @@ def install_packages(folder: Path) -> None:
     INSTALLED.unlink(missing_ok=True)
     run(folder, "npm", *INSTALL)
     INSTALLED.write_text(wanted)
+
+
+def replace_folder(new: Path, old: Path) -> None:
+    gone = old.with_name(f"{old.name}.old")
+    shutil.rmtree(gone, ignore_errors=True)
+    if old.exists():
+        old.rename(gone)
+    shutil.move(new, old)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def find_node() -> Path | None:

@@ -89,6 +89,11 @@ class OpenClaw(Engine):
         self._folder.remove(version)
         self._caches.remove(_cache_name(version))
 
+    async def complete(self, version: str, runtime: Runtime, progress: Progress) -> None:
+        """Add to an installed version what a start does not need: its channels and its compile cache. Idempotent."""
+        await asyncio.to_thread(install.install_channels, self._root, version, progress)
+        await self.fill_compile_cache(version, runtime, progress)
+
     async def fill_compile_cache(self, version: str, runtime: Runtime, progress: Progress) -> None:
         """Create a version's compile cache by a run in a container. Idempotent; a failure only means slower starts."""
         if self._cache_folder(version):

@@ -61,7 +61,7 @@ def available_versions(root: Path) -> Sequence[str]:
 
 
 def install_version(root: Path, version: str, progress: Progress) -> None:
-    """Install a version with its channels. Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
+    """Install a version without its channels. Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
     if not is_at_least(check_version(version), _OLDEST):
         raise InvalidVersionName
 
@@ -72,10 +72,13 @@ def install_version(root: Path, version: str, progress: Progress) -> None:
         _complete(path, staging)
 
     path = install_node(root, progress)
-    folder = VersionFolder(root / "openclaw")
-    folder.put(version, fill)
+    VersionFolder(root / "openclaw").put(version, fill)
+
+
+def install_channels(root: Path, version: str, progress: Progress) -> None:
+    """Add the channels to an installed version. Idempotent; a failure only means that they are missing."""
     try:
-        install_plugins(folder, version, path, progress)
+        install_plugins(VersionFolder(root / "openclaw"), version, install_node(root, progress), progress)
     except EngineInstallFailed as failure:  # OpenClaw works without them, and the next installation tries again
         log.get_logger(__name__).warning(
             "channels.install_failed", engine="openclaw", version=version, error=failure.message
