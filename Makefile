@@ -13,7 +13,7 @@ setup:  ## everything that running and testing need: .venv, locked dependencies,
 	@$(BIN)/python scripts/prepare.py
 
 up:  ## the server on http://localhost:8642, data in .roost/
-	@$(PYTHON) scripts/setup.py runtime
+	@$(PYTHON) scripts/setup.py runtime start
 	@$(BIN)/python scripts/prepare.py start
 	@exec $(BIN)/roost up
 

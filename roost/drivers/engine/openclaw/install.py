@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from roost.core import log
 from roost.drivers.engine.contract import EngineInstallFailed, InvalidVersionName, Progress
 from roost.drivers.engine.version_folder import (
     InstallStaging,
@@ -73,16 +72,6 @@ def install_version(root: Path, version: str, progress: Progress) -> None:
 
     path = install_node(root, progress)
     VersionFolder(root / "openclaw").put(version, fill)
-
-
-def install_channels(root: Path, version: str, progress: Progress) -> None:
-    """Add the channels to an installed version. Idempotent; a failure only means that they are missing."""
-    try:
-        install_plugins(VersionFolder(root / "openclaw"), version, install_node(root, progress), progress)
-    except EngineInstallFailed as failure:  # OpenClaw works without them, and the next installation tries again
-        log.get_logger(__name__).warning(
-            "channels.install_failed", engine="openclaw", version=version, error=failure.message
-        )
 
 
 def installed_plugins(path: Path) -> list[str]:
