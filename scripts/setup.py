@@ -1,4 +1,4 @@
-"""Make .venv from the locked requirements: `python3 scripts/setup.py runtime|dev|bench|facilitator [start]` (decision 0007).
+"""Make .venv from the locks: `python3 scripts/setup.py runtime|dev|bench|facilitator [start]` (decision 0007).
 
 Standard library only, because it runs before anything is installed. Idempotent: a stamp remembers what was
 installed, and a second run is instant. One run at a time; one that was cut off is made good by the next.
