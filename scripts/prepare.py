@@ -5,9 +5,11 @@ start of a server (`start`), only what the first agent needs is installed; the r
 lowest priority. It may be stopped at any time: the next run does what is missing.
 """
 
+import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +20,8 @@ from dashboard import BUILT, find_node
 
 Command = Sequence[str]
 INSTALL = (sys.executable, "-m", "roost", "engines", "install")
+LIST = (sys.executable, "-m", "roost", "agents", "list", "-o", "json")
+PATIENCE_SECONDS, PAUSE_SECONDS = 90, 2
 PAGES = tuple((sys.executable, f"scripts/{name}.py") for name in ("dashboard", "docs"))
 REST = ("nice", "-n", "19", sys.executable, str(Path(__file__).resolve()), "rest")
 ENVIRONMENT = {**os.environ, "ROOST_URL": ""}
@@ -28,7 +32,9 @@ def main(scope: str = "all") -> int:
     if scope == "start" and not (BUILT / "index.html").exists():
         return start_first()
     with ThreadPoolExecutor() as lanes:
-        if scope == "rest":  # Hermes first, because the run that fills OpenClaw's cache would slow down the first agent
+        if scope == "rest":
+            wait_for_agent()
+            # Hermes first, because the run that fills OpenClaw's cache would slow down the first agent
             engines = lanes.submit(run_all, [*INSTALL, "hermes"], [*INSTALL, "openclaw"])
             pages = lanes.submit(run_all, *PAGES)
             code = engines.result() or pages.result()
@@ -46,6 +52,15 @@ def start_first() -> int:
     print("Hermes, the dashboard and the docs are prepared in the background.", flush=True)
     subprocess.Popen(REST, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
     return 0
+
+
+def wait_for_agent() -> None:
+    """Wait until the first agent runs, whose start other work would delay, but not for ever."""
+    deadline, is_running = time.monotonic() + PATIENCE_SECONDS, False
+    while not is_running and time.monotonic() < deadline:
+        time.sleep(PAUSE_SECONDS)
+        listed = subprocess.run(LIST, cwd=ROOT, env=ENVIRONMENT, check=False, capture_output=True, text=True)
+        is_running = listed.returncode == 0 and any(agent["status"] == "running" for agent in json.loads(listed.stdout))
 
 
 def install_rest(openclaw: Future[int]) -> int:
