@@ -65,7 +65,7 @@ def install(
     names: EngineNames = None,
     minimal: Annotated[
         bool,
-        typer.Option("--minimal", help="Leave OpenClaw's channels and compile cache to a later installation."),
+        typer.Option("--minimal", help="Leave what a start does not need to a later installation."),
     ] = False,
     data: Data = None,
 ) -> None:
