@@ -13,8 +13,8 @@ setup:  ## everything that running and testing need: .venv, locked dependencies,
 	@$(BIN)/python scripts/prepare.py
 
 up:  ## the server on http://localhost:8642, data in .roost/
-	@$(PYTHON) scripts/setup.py runtime
-	@$(BIN)/python scripts/prepare.py
+	@$(PYTHON) scripts/setup.py runtime start
+	@$(BIN)/python scripts/prepare.py start
 	@exec $(BIN)/roost up
 
 dashboard:  ## build the pages of the dashboard, which `make up` does, too

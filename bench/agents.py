@@ -28,7 +28,7 @@ def run(folder: Path) -> Iterator[Row]:
     engines = app.create_engines(config.load_settings({**os.environ, "ROOST_DATA": str(folder)}))
     with up(folder / "data", "--no-first-agent") as server:
         for engine in reversed(engines):
-            create, start = partial(_create, server, engine.id), partial(_start_alone, engine)
+            create, start = partial(_create, server, engine.id), partial(start_alone, engine)
             ours, own = take_turns(create, start, runs=_ROUNDS[engine.id])
             name, goal = f"create to 201, {engine.label}, p50", _GOALS[engine.id]
             yield Row(name, ours, "s", "the engine's own start", own, goal)
@@ -44,7 +44,7 @@ def _create(server: ServerProcess, engine: str) -> float:
     return took
 
 
-def _start_alone(engine: Engine) -> float:
+def start_alone(engine: Engine) -> float:
     """Start the engine with the same settings on the host, in an empty home; return the seconds until it is ready."""
     with tempfile.TemporaryDirectory(prefix="roost-own-") as home:
         setup = GatewaySetup(

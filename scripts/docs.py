@@ -25,6 +25,8 @@ from posixpath import normpath, relpath
 
 from file_hash import ROOT, hash_files
 
+from dashboard import find_node, replace_folder
+
 SOURCE, DOCS = ROOT / "site", ROOT / "docs"
 WORK = ROOT / "build" / "docs"
 BUILT = ROOT / "roost" / "http" / "dashboard" / "docs"
@@ -152,9 +154,6 @@ def fetch_reader() -> bool:
     """Return whether the reader of the API is there, after trying to get it from npm."""
     if all((READER / name).exists() for name in PARTS.values()) and (READER / "version").read_text() == INTEGRITY:
         return True
-    sys.path.insert(0, str(ROOT / "scripts"))
-    from dashboard import find_node
-
     if (folder := find_node()) is None:
         print("The docs are built without the reader of the API, which needs npm. With Node installed: make docs")
         return False
@@ -201,15 +200,6 @@ def list_notices(*, has_reader: bool) -> Iterable[str]:
         yield f"The reader of the API is {PACKAGE} {VERSION} ({licence}), with code of these packages:\n"
         paths = "\n".join(json.loads((READER / "scalar.map").read_text())["sources"])
         yield from sorted(set(re.findall(r".*node_modules/((?:@[^/]+/)?[^/@][^/]*)/", paths)))
-
-
-def replace_folder(new: Path, old: Path) -> None:
-    gone = old.with_name(f"{old.name}.old")
-    shutil.rmtree(gone, ignore_errors=True)
-    if old.exists():
-        old.rename(gone)
-    shutil.move(new, old)
-    shutil.rmtree(gone, ignore_errors=True)
 
 
 def pages_of(folder: Path) -> list[Path]:

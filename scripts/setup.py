@@ -1,4 +1,4 @@
-"""Make .venv from the locked requirements: `python3 scripts/setup.py runtime|dev|bench|facilitator` (decision 0007).
+"""Make .venv from the locks: `python3 scripts/setup.py runtime|dev|bench|facilitator [start]` (decision 0007).
 
 Standard library only, because it runs before anything is installed. Idempotent: a stamp remembers what was
 installed, and a second run is instant. One run at a time; one that was cut off is made good by the next.
@@ -29,8 +29,8 @@ def main() -> None:
             f"Roost needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}.\n"
             "If you have a newer one, name it: make setup PYTHON=python3.12"
         )
-    if len(sys.argv) != 2 or not (lock := ROOT / "requirements" / f"{sys.argv[1]}.txt").is_file():
-        sys.exit(f"usage: {sys.argv[0]} runtime|dev|bench|facilitator")
+    if len(sys.argv) < 2 or not (lock := ROOT / "requirements" / f"{sys.argv[1]}.txt").is_file():
+        sys.exit(f"usage: {sys.argv[0]} runtime|dev|bench|facilitator [start]")
     sys.path.insert(0, str(ROOT))  # for imports after the check of Python's version
     with one_at_a_time():
         stamp = VENV / f".{lock.stem}.stamp"
@@ -39,7 +39,7 @@ def main() -> None:
             make_venv()
         elif stamp.exists() and stamp.read_text() == wanted:
             return
-        install(lock)
+        install(lock, starts_engine=sys.argv[2:] == ["start"])
         stamp.write_text(wanted)
 
 
@@ -93,11 +93,14 @@ def install_ensurepip() -> None:
         sys.exit(f"{apt.stdout}{apt.stderr}\nThe Debian package {package} could not be installed.")
 
 
-def install(lock: Path) -> None:
+def install(lock: Path, *, starts_engine: bool) -> None:
     """Install the packages; a killed run leaves no `WHOLE`, a failed one no stamp, so that the next goes on."""
     WHOLE.unlink()
     print(f"Installing {lock.name} ...", flush=True)
-    done = install_uv(lock) and install_packages("--require-hashes", "-r", str(lock))
+    done = install_first(lock)
+    if done and starts_engine:
+        start_engine()
+    done = done and install_packages("--require-hashes", "-r", str(lock))
     if done:
         print("Installing roost ...", flush=True)
         done = install_packages("--no-deps", "--no-build-isolation", "-e", str(ROOT))
@@ -106,14 +109,29 @@ def install(lock: Path) -> None:
         sys.exit("The dependencies could not be installed; the lines above say why.")
 
 
-def install_uv(lock: Path) -> bool:
-    """Install the locked uv, which installs the rest several times faster than pip (decision 0052)."""
-    wanted = re.search(r"^uv==.*\n(?: .*\n)*", lock.read_text(), re.MULTILINE)
-    assert wanted
+def install_first(lock: Path) -> bool:
+    """Install the locked uv, which installs the rest several times faster than pip, and what `start_engine` imports."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
-        requirements.write(wanted[0])
+        requirements.writelines(re.findall(r"^(?:uv|structlog)==.*\n(?: .*\n)*", lock.read_text(), re.MULTILINE))
         requirements.flush()
         return run_installer([*PIP, "install", "--require-hashes", "-r", requirements.name])
+
+
+def start_engine() -> None:
+    """Begin to install OpenClaw, which takes longest, beside the packages; `prepare.py` waits for its lock.
+
+    Only in the default folder, and silently: whatever fails here, `prepare.py` tries again and reports.
+    """
+    if "ROOST_DATA" in os.environ or (ROOT / ".roost" / "roost.toml").exists():  # which may name another folder
+        return
+    code = (
+        "from roost.drivers.engine.openclaw import install\n"
+        "from dashboard import ENGINES\n"
+        "install.install_version(ENGINES, install.DEFAULT_VERSION, lambda *_: None)"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'scripts'}"}
+    quiet = subprocess.DEVNULL
+    subprocess.Popen([PYTHON, "-c", code], env=environment, stdin=quiet, stdout=quiet, stderr=quiet)
 
 
 def install_packages(*arguments: str) -> bool:

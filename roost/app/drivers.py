@@ -147,9 +147,9 @@ def create_network(settings: Settings, dialer: PublicDialer, transports: Transpo
 
 
 async def prepare_engine(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
-    """Prepare a newly installed engine once in a container, so that it starts faster."""
+    """Add to a newly installed engine what a start does not need."""
     if isinstance(engine, OpenClaw):
-        await engine.fill_compile_cache(version, create_runtime(settings, [engine]), progress)
+        await engine.complete(version, create_runtime(settings, [engine]), progress)
 
 
 def settings_for_port(settings: Settings, port: int, tls_port: int | None = None) -> Settings:

@@ -14,7 +14,7 @@ NODE = """#!/bin/sh
 [ "$1" = --version ] && echo "{version}" && exit
 echo built >> ../work.log
 [ -e ../broken ] && echo "Unexpected token" >&2 && exit 1
-mkdir -p ../roost/http/dashboard/static && echo page > ../roost/http/dashboard/static/index.html
+mkdir -p build/static && echo page > build/static/index.html
 """
 NPM = """#!/bin/sh
 echo "installed $*" >> ../work.log

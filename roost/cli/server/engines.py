@@ -60,8 +60,15 @@ def list_engines(
 
 
 @commands.command()
-def install(names: EngineNames = None, data: Data = None) -> None:
-    """Install engines that are not installed yet."""
+def install(
+    names: EngineNames = None,
+    minimal: Annotated[
+        bool,
+        typer.Option("--minimal", help="Leave what a start does not need to a later installation."),
+    ] = False,
+    data: Data = None,
+) -> None:
+    """Install engines that are not installed yet, and complete those that are."""
     from roost import app
 
     settings = load_local_settings(data)
@@ -70,7 +77,8 @@ def install(names: EngineNames = None, data: Data = None) -> None:
         engine_id, _, version = name.partition("@")
         if engine_id not in known:
             exit_with_error(f"There is no engine {engine_id!r}; known are {', '.join(known)}.", ExitCode.NOT_FOUND)
-        install_version(settings, known[engine_id], version or known[engine_id].default_version)
+        engine = known[engine_id]
+        install_version(settings, engine, version or engine.default_version, is_complete=not minimal)
 
 
 @commands.command()
@@ -91,7 +99,7 @@ def remove(
     print_line(f"Removed {engine_id} {version}.")
 
 
-def install_version(settings: "Settings", engine: "Engine", version: str) -> None:
+def install_version(settings: "Settings", engine: "Engine", version: str, *, is_complete: bool = True) -> None:
     """Install one version with a progress bar. Exits with the installer's last lines if it fails."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -113,7 +121,8 @@ def install_version(settings: "Settings", engine: "Engine", version: str) -> Non
 
         try:
             engine.install(version, progress)
-            asyncio.run(app.prepare_engine(settings, engine, version, progress))
+            if is_complete:
+                asyncio.run(app.prepare_engine(settings, engine, version, progress))
         except Problem as problem:
             exit_with_error(problem.message)
     if not already:

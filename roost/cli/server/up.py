@@ -30,7 +30,6 @@ from roost.core import clock, log
 from roost.core.machine import interpreter
 from roost.core.machine.private_file import write_private_file
 from roost.core.problem import Problem
-from roost.http.dashboard.static_files import BUILT_FILES, StaticFiles
 from roost.http.server.server import (
     StopRequest,
     clear_ambient_capabilities,
@@ -115,9 +114,6 @@ async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
 
 async def _present_dashboard(server: app.RoostServer, caller: Caller, *, opens_browser: bool) -> None:
     """Print a link that signs a browser in once, and open it in one of this desktop."""
-    if not StaticFiles(BUILT_FILES).is_built:
-        print_field("  dashboard", "not built; `make dashboard` in the checkout builds it", 12, "dim")
-        return
     try:
         link = (await server.core.identity.sessions.sessions.create_link(caller, Role.OWNER)).url.reveal()
     except KeyOpensNoSession:  # `cli.json` has a key with a limited number of uses

@@ -16,9 +16,10 @@ _POLICY = (
     "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 _NOT_BUILT = """\
-Roost runs here, but its dashboard is not built.
+Roost runs here, but its dashboard is not built yet.
 
-In the checkout that this server runs from: make dashboard. Then start the server again.
+The first `make up` builds it in the background within some minutes; this page then shows it. Otherwise, in the
+checkout that this server runs from: make dashboard
 
 The API works, and /openapi describes it. The command line needs no dashboard: roost --help
 """
@@ -36,4 +37,4 @@ class DashboardApp(StaticSite):
         if path != "/" and "text/html" not in headers.get("accept", ""):
             return None
         index = self._files.find(INDEX)
-        return text_response(_NOT_BUILT) if index is None else page_response(index, _POLICY)
+        return text_response(_NOT_BUILT, refresh="5") if index is None else page_response(index, _POLICY)

@@ -33,9 +33,10 @@ _POLICY = (
 )
 _HOST = re.compile(r"[\w.:\[\]-]+", re.ASCII)
 _NOT_BUILT = """\
-The docs are not built.
+The docs are not built yet.
 
-In the checkout that this server runs from: make docs. Then start the server again.
+The first `make up` builds them in the background within some minutes; this page then shows them. Otherwise, in the
+checkout that this server runs from: make docs
 The same pages are in its folder docs.
 """
 
@@ -47,7 +48,7 @@ class DocsApp(StaticSite):
         """Return the page or the file at a path, or what to do."""
         path = scope["path"].removeprefix(PREFIX)
         if not self._files.is_built:
-            return text_response(_NOT_BUILT, 404)
+            return text_response(_NOT_BUILT, 404, refresh="5")
         if path.endswith("/"):
             file = self._files.find(f"{path.rstrip('/')}{INDEX}")
         elif self._files.find(f"{path}{INDEX}") is not None:

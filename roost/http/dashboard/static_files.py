@@ -61,25 +61,22 @@ class StaticFile:
 
 
 class StaticFiles:
-    """The files of a folder at the time when it was made; each is read when it is asked for first."""
+    """The files of a folder when it was there first; each is read when it is asked for first."""
 
     def __init__(self, folder: Path) -> None:
-        self._paths = {
-            f"/{path.relative_to(folder).as_posix()}": path
-            for path in (sorted(folder.rglob("*")) if folder.is_dir() else ())
-            if path.is_file() and not path.is_symlink() and path.suffix != ".gz"  # those are forms of other files
-        }
+        self._folder = folder
+        self._paths: Mapping[str, Path] = {}
         self._files: dict[str, StaticFile] = {}
 
     @property
     def is_built(self) -> bool:
-        return INDEX in self._paths
+        return INDEX in self._list_paths()
 
     def find(self, path: str) -> StaticFile | None:
         """Return the file at a path; None if there was none, or if it was replaced by another build since."""
         if (found := self._files.get(path)) is not None:
             return found
-        if (source := self._paths.get(path)) is None:
+        if (source := self._list_paths().get(path)) is None:
             return None
         try:
             file = _read_file(source, is_hashed=path.startswith(_HASHED))
@@ -87,6 +84,15 @@ class StaticFiles:
             return None
         self._files[path] = file
         return file
+
+    def _list_paths(self) -> Mapping[str, Path]:
+        if not self._paths and self._folder.is_dir():  # a build beside the server makes it, in one step
+            self._paths = {
+                f"/{path.relative_to(self._folder).as_posix()}": path
+                for path in sorted(self._folder.rglob("*"))
+                if path.is_file() and not path.is_symlink() and path.suffix != ".gz"  # those are forms of other files
+            }
+        return self._paths
 
 
 def _read_file(source: Path, *, is_hashed: bool) -> StaticFile:
@@ -153,8 +159,9 @@ def page_response(page: StaticFile, policy: str, status: int = 200) -> Response:
     return make_response(status, page.content.replace(NONCE, nonce.encode()), headers)
 
 
-def text_response(text: str, status: int = 200) -> Response:
-    headers = {"cache-control": "no-store", "content-type": "text/plain; charset=utf-8"}
+def text_response(text: str, status: int = 200, **fields: str) -> Response:
+    """Return a plain text, with further header fields."""
+    headers = {"cache-control": "no-store", "content-type": "text/plain; charset=utf-8", **fields}
     return make_response(status, text.encode(), headers)
 
 

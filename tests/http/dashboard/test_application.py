@@ -153,5 +153,5 @@ async def test_without_built_files_a_page_says_what_to_do(tmp_path: Path) -> Non
         page: Sent = await call(app, path, headers=BROWSER)
         assert (page.status, page.headers["content-type"]) == (200, "text/plain; charset=utf-8")
         assert "make dashboard" in page.body.decode()
-        assert page.headers["cache-control"] == "no-store"
+        assert (page.headers["cache-control"], page.headers["refresh"]) == ("no-store", "5")
     assert (await call(app, "/login")).body == b"behind"

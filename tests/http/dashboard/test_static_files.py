@@ -14,6 +14,16 @@ def test_a_folder_that_is_not_there() -> None:
     assert files.find("/index.html") is None
 
 
+def test_a_folder_that_is_built_while_the_server_runs(tmp_path: Path) -> None:
+    files = StaticFiles(tmp_path / "static")
+    assert not files.is_built
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/index.html").write_text("<html>")
+    (tmp_path / "new").rename(tmp_path / "static")
+    assert files.is_built
+    assert files.find("/index.html") is not None
+
+
 def test_paths_name_files_of_the_folder_alone(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("beside")
     folder = tmp_path / "static"

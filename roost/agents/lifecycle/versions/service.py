@@ -27,7 +27,7 @@ _LOG_INTERVAL_SECONDS = 5.0
 _log = log.get_logger("versions")
 
 Prepare = Callable[[Engine, str, Progress], Awaitable[None]]
-"""Prepares a new version once after its install, so that it starts fast."""
+"""Completes a new version once after its install: channels, and what makes it start fast."""
 
 
 class VersionService:

@@ -215,4 +215,5 @@ def _managed_config(setup: GatewaySetup) -> dict[str, object]:
         "platforms": {"api_server": {"enabled": True}},
         "gateway": {"platform_connect_timeout": _CONNECT_SECONDS},
         **channels.channel_config(setup.channels),
+        **channels.plugin_config(setup.channels, setup.existing.get(USERS_CONFIG, b"")),
     }

@@ -15,7 +15,15 @@ from roost.drivers.engine.abilities.agent_context import AgentContext
 from roost.drivers.engine.abilities.devices import DeviceAbility, DeviceList, DeviceRequestNotFound
 from roost.drivers.engine.abilities.saved_state import SavedState
 from roost.drivers.engine.abilities.skills import SkillAbility
-from roost.drivers.engine.contract import Dial, Engine, EngineNotInstalled, GatewayPlan, GatewaySetup, Progress
+from roost.drivers.engine.contract import (
+    Dial,
+    Engine,
+    EngineInstallFailed,
+    EngineNotInstalled,
+    GatewayPlan,
+    GatewaySetup,
+    Progress,
+)
 from roost.drivers.engine.gateway_http import is_answering
 from roost.drivers.engine.gateway_json import parse_device_list
 from roost.drivers.engine.openclaw import compile_cache, config_file, install
@@ -88,6 +96,17 @@ class OpenClaw(Engine):
     def remove(self, version: str) -> None:
         self._folder.remove(version)
         self._caches.remove(_cache_name(version))
+
+    async def complete(self, version: str, runtime: Runtime, progress: Progress) -> None:
+        """Add to an installed version what a start does not need: its channels and its compile cache. Idempotent."""
+        node = await asyncio.to_thread(install.install_node, self._root, progress)
+        try:
+            await asyncio.to_thread(install.install_plugins, self._folder, version, node, progress)
+        except EngineInstallFailed as failure:  # OpenClaw works without them, and the next installation tries again
+            log.get_logger(__name__).warning(
+                "channels.install_failed", engine=self.id, version=version, error=failure.message
+            )
+        await self.fill_compile_cache(version, runtime, progress)
 
     async def fill_compile_cache(self, version: str, runtime: Runtime, progress: Progress) -> None:
         """Create a version's compile cache by a run in a container. Idempotent; a failure only means slower starts."""

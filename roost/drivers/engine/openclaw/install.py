@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from roost.core import log
 from roost.drivers.engine.contract import EngineInstallFailed, InvalidVersionName, Progress
 from roost.drivers.engine.version_folder import (
     InstallStaging,
@@ -61,7 +60,7 @@ def available_versions(root: Path) -> Sequence[str]:
 
 
 def install_version(root: Path, version: str, progress: Progress) -> None:
-    """Install a version with its channels. Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
+    """Install a version without its channels. Idempotent. Raises InvalidVersionName, EngineInstallFailed."""
     if not is_at_least(check_version(version), _OLDEST):
         raise InvalidVersionName
 
@@ -72,14 +71,7 @@ def install_version(root: Path, version: str, progress: Progress) -> None:
         _complete(path, staging)
 
     path = install_node(root, progress)
-    folder = VersionFolder(root / "openclaw")
-    folder.put(version, fill)
-    try:
-        install_plugins(folder, version, path, progress)
-    except EngineInstallFailed as failure:  # OpenClaw works without them, and the next installation tries again
-        log.get_logger(__name__).warning(
-            "channels.install_failed", engine="openclaw", version=version, error=failure.message
-        )
+    VersionFolder(root / "openclaw").put(version, fill)
 
 
 def installed_plugins(path: Path) -> list[str]:

@@ -63,6 +63,23 @@ def test_other_channels_are_disabled() -> None:
     assert not [name for name in env if name.startswith(("TELEGRAM", "SLACK", "DISCORD"))]
 
 
+def test_plugins_of_disabled_channels_are_not_loaded() -> None:
+    _, config = managed({"telegram": ChannelSetup(BOT)})
+    assert config["plugins"] == {"disabled": ["slack-platform", "discord-platform"]}
+    assert "plugins" in plan_config(b"display:\n  theme: disabled\n")
+
+
+@pytest.mark.parametrize("users", [b"plugins:\n  disabled: [web]\n", b"plugins: {'disabled' : [web]}\n"])
+def test_the_users_list_of_disabled_plugins_stays(users: bytes) -> None:
+    assert "plugins" not in plan_config(users)
+
+
+def plan_config(users: bytes) -> dict:
+    """Return the managed configuration beside a configuration of the user."""
+    setup = replace(SETUP, existing={".hermes/config.yaml": users})
+    return json.loads(Hermes(Path("/nowhere")).plan("0.19.0", setup).files[".roost/hermes/config.yaml"])
+
+
 def test_the_api_starts_before_channels_that_may_not_answer() -> None:
     _, config = managed({"telegram": ChannelSetup(BOT)})
     assert list(config["platforms"]) == ["api_server"]
