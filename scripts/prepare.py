@@ -2,7 +2,7 @@
 
 In two lanes beside each other, because each waits much for the network, the disk, or one processor. Before the first
 start of a server (`start`), only what the first agent needs is installed; the rest comes beside that server, at the
-lowest priority (decision 00XX). It may be stopped at any time: the next run does what is missing.
+lowest priority (decision 0053). It may be stopped at any time: the next run does what is missing.
 """
 
 import json

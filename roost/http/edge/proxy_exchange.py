@@ -44,30 +44,29 @@ class ProxyExchange:
         self.held: list[bytes] = []
         """Parts of the request that wait for a connection to the gateway, or for the tunnel."""
         self.usage = UNCOUNTED
-        self.status = self.sent = 0  # of the response, which the gateway or the exchange writes
+        self.status = self.received = self.sent = 0  # what the client gets, and the bytes of both directions
         self.is_uploaded = self.has_begun = False
         self.keep_alive = keep_alive
-        self._pool, self._limits = pool, pool.dependencies.limits
+        self.pool, self._limits = pool, pool.dependencies.limits
         self._began = 0.0
-        self._received = 0
         self._task: asyncio.Task[None] | None = None
-        self._tunnel: Tunnel | None = None
+        self.tunnel: Tunnel | None = None
         self._is_retry = self._is_over = False
 
     def start(self) -> None:
         self._began = self.client.loop.time()
         upstream = self.request.upstream
         if upstream.source is not None:
-            self._pool.add_routed(upstream.source, self)
+            self.pool.add_routed(upstream.source, self)
         if not upstream.is_protected:
             self._count(None)
-        elif (caller := self._pool.dependencies.recall(self.request.auth)) is not None:
+        elif (caller := self.pool.dependencies.recall(self.request.auth)) is not None:
             self._count(caller)
         else:
             self._run(self._admit)
 
     def receive_body(self, data: bytes) -> None:
-        self._received += len(data)
+        self.received += len(data)
         self.usage.count_bytes(len(data))
         self._write_request(b"%x\r\n%b\r\n" % (len(data), data) if self.request.head.headers.chunked else data)
 
@@ -83,7 +82,7 @@ class ProxyExchange:
         has_begun = self.has_begun
         if not self._is_over:
             self.status = self.status or errors.CLIENT_LEFT
-            if self._tunnel is not None and self.gateway is not None:
+            if self.tunnel is not None and self.gateway is not None:
                 self.gateway.close()
                 self.gateway = None
             self._leave()
@@ -116,7 +115,7 @@ class ProxyExchange:
         if self.has_begun:
             seconds = limits.idle
         elif self._waits_for_client():
-            left = self._began + limits.body_grace + self._received / limits.body_rate - self.client.loop.time()
+            left = self._began + limits.body_grace + self.received / limits.body_rate - self.client.loop.time()
             seconds = min(limits.body_idle, left)
         else:
             seconds = limits.response_head
@@ -140,11 +139,11 @@ class ProxyExchange:
             self._answer_error(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error")
 
     async def _admit(self) -> None:
-        self._count(await self._pool.dependencies.admit(self.request.auth))
+        self._count(await self.pool.dependencies.admit(self.request.auth))
 
     def _count(self, caller: Caller | None) -> None:
         """Count the request on its caller, else on its client, and on its host; send it unless that is too much."""
-        auth, limits = self.request.auth, self._pool.dependencies.rate_limits
+        auth, limits = self.request.auth, self.pool.dependencies.rate_limits
         try:
             usage = limits.start_request(
                 auth.limited_client, auth.host.origin, None if caller is None else caller.token_digest
@@ -152,7 +151,7 @@ class ProxyExchange:
         except RateLimitExceeded as exceeded:
             self._answer_problem(exceeded)
             return
-        usage.count_bytes(self._received)
+        usage.count_bytes(self.received)
         self.usage = usage
         self._connect()
 
@@ -163,14 +162,14 @@ class ProxyExchange:
             self._answer(redirect)
             return
         max_idle = 0.0 if self._is_retry else self._limits.spare if request.is_repeatable else _RECENT
-        if (gateway := self._pool.take_idle(request.upstream, self.client.loop.time() - max_idle)) is not None:
+        if (gateway := self.pool.take_idle(request.upstream, self.client.loop.time() - max_idle)) is not None:
             self._send(gateway)
         else:
             self._run(self._dial)
 
     async def _dial(self) -> None:
         try:
-            gateway = await self._pool.dial(self.request.upstream, self)
+            gateway = await self.pool.dial(self.request.upstream, self)
         except (DialRefused, GatewayUnreachable):
             if self.request.upstream.port is None:
                 raise
@@ -181,12 +180,12 @@ class ProxyExchange:
     def _send(self, gateway: GatewayConnection) -> None:
         request, client = self.request, self.client
         self.gateway = gateway
-        self._pool.dependencies.record_use(request.upstream.agent_id)
+        self.pool.dependencies.record_use(request.upstream.agent_id)
         parts = [
             forward_request(
                 request.head,
                 client=request.auth.peer,
-                scheme=self._pool.dependencies.addresses.scheme,
+                scheme=self.pool.dependencies.addresses.scheme,
                 request_id=request.request_id,
                 credential=gateway.credential,
                 prefix=request.upstream.prefix,
@@ -211,27 +210,8 @@ class ProxyExchange:
             self.touch()
         else:
             self.held.append(part)
-            if self._received > _MAX_HELD or self.request.head.websocket:
+            if self.received > _MAX_HELD or self.request.head.websocket:
                 self.client.flow.pause_reading()
-
-    def open_tunnel(self, gateway: GatewayConnection) -> None:
-        """Carry bytes both ways until one side ends, after all that was written before."""
-        client = self.client
-        client.writer.flush(client.transport)
-        gateway.write(b"".join(self.held))
-        gateway.writes.flush(gateway.transport)
-        self.held = []
-        self._tunnel = Tunnel(client.transport, gateway.transport, self._count_traffic)
-        client.flow.resume_reading()
-
-    def _count_traffic(self, received: int, sent: int, has_message: bool) -> None:
-        self._received += received
-        self.sent += sent
-        self.usage.count_bytes(received + sent)
-        if has_message:
-            self._pool.dependencies.record_use(self.request.upstream.agent_id)
-        if not self._is_over:
-            self.touch()
 
     def drop(self) -> None:
         self.client.transport.abort()
@@ -255,7 +235,7 @@ class ProxyExchange:
         reusable: whether the connection to the gateway may carry another request.
         """
         if reusable and self.is_uploaded and self.gateway is not None:
-            self._pool.put_back(self.gateway, self.client.loop.time())
+            self.pool.put_back(self.gateway, self.client.loop.time())
             self.gateway = None
         if not self._is_over:
             self._leave()
@@ -282,8 +262,9 @@ class ProxyExchange:
 
     def _leave(self) -> None:
         self._is_over = True
-        if self._tunnel is not None:
-            self._tunnel.end()
+        tunnel, self.tunnel = self.tunnel, None
+        if tunnel is not None:
+            tunnel.end()
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
         if self.gateway is not None:
@@ -292,15 +273,15 @@ class ProxyExchange:
         self.usage.charge_rest()
         request = self.request
         if request.upstream.source is not None:
-            self._pool.remove_routed(request.upstream.source, self)
-        self._pool.dependencies.observe(
+            self.pool.remove_routed(request.upstream.source, self)
+        self.pool.dependencies.observe(
             AccessRecord(
                 agent_id=request.upstream.agent_id,
                 method=request.auth.method,
                 path=request.path,
                 status=self.status,
                 seconds=self.client.loop.time() - self._began,
-                received=self._received,
+                received=self.received,
                 sent=self.sent,
                 request_id=request.request_id,
             )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from roost.http.edge.forwarded_head import NO_REFERRER, forward_response
 from roost.http.edge.gateway_connection import InvalidResponse
+from roost.http.edge.tunnel import Tunnel
 from roost.http.server.own_response import CLOSE
 from roost.http.server.request_head import Headers
 from roost.web.rate_limit_fields import FIELD_NAMES
@@ -45,9 +46,16 @@ class ProxyResponse:
         self._begin(HTTPStatus.SWITCHING_PROTOCOLS, headers, b"connection: Upgrade\r\nupgrade: websocket\r\n")
 
     def open_tunnel(self) -> None:
+        """Carry bytes both ways until one side ends, after all that was written before."""
         self.flush_response()
-        if self._exchange.gateway is not None:
-            self._exchange.open_tunnel(self._exchange.gateway)
+        exchange, gateway = self._exchange, self._exchange.gateway
+        if gateway is not None:
+            exchange.client.writer.flush(exchange.client.transport)
+            gateway.write(b"".join(exchange.held))
+            gateway.writes.flush(gateway.transport)
+            exchange.held = []
+            exchange.tunnel = Tunnel(exchange.client.transport, gateway.transport, self._count_traffic)
+            exchange.client.flow.resume_reading()
 
     def write_body(self, data: bytes) -> None:
         if self._is_chunked:
@@ -82,6 +90,16 @@ class ProxyResponse:
 
     def drop(self) -> None:
         self._exchange.drop()
+
+    def _count_traffic(self, received: int, sent: int, has_message: bool) -> None:
+        exchange = self._exchange
+        exchange.received += received
+        exchange.sent += sent
+        exchange.usage.count_bytes(received + sent)
+        if has_message:
+            exchange.pool.dependencies.record_use(exchange.request.upstream.agent_id)
+        if exchange.tunnel is not None:  # otherwise it has ended
+            exchange.touch()
 
     def _write_response(self) -> None:
         if self._out:
