@@ -10,16 +10,11 @@ from roost.identity.tenants import DEFAULT_TENANT
 from roost.storage.content.store import blocks, holds, packs, stored
 from roost.storage.files.groups.store import groups
 from roost.storage.files.store import file_keyvalues, files
-from roost.storage.vectors.store import file_vectors, vector_segments
 
 GROUP_FILES = 1_000
 BATCH_FILES = 10
 """Files with the same keyvalue `batch`."""
-DIMENSION = 16
-MODEL = "scale"
 _FILE_BYTES = 5
-_VECTOR = (b"\x00\x00\x80\x3e" * DIMENSION).hex()
-"""A unit vector: each of its 16 numbers is 0.25."""
 
 
 def add_agents(connection: Connection, first: int, last: int, host_id: str) -> None:
@@ -57,7 +52,7 @@ def add_agents(connection: Connection, first: int, last: int, host_id: str) -> N
 
 
 def add_files(connection: Connection, first: int, last: int) -> None:
-    """Add small public files with the numbers `first` to `last`: in groups, with keyvalues, content and a vector."""
+    """Add small public files with the numbers `first` to `last`: in groups, with keyvalues and content."""
     tenant, span = _quote(tenants.ensure_tenant(connection, DEFAULT_TENANT).id), (first, last)
     file_id, pack_id, group = _spread_id("file"), _spread_id("pack"), f"'group ' || ((i - 1) / {GROUP_FILES})"
     times = {"created_at": _TIME, "updated_at": _TIME}
@@ -87,22 +82,6 @@ def add_files(connection: Connection, first: int, last: int) -> None:
     _fill(connection, holds, span, pack_id=pack_id, holder=f"'file:' || {file_id}", **owned)
     block = {"codec": "85", "hash": "18", "place": "0", "offset": "0", "length": str(_FILE_BYTES)}
     _fill(connection, blocks, span, digest=_random_binary(connection), pack_id=pack_id, **block)
-    _fill(
-        connection,
-        file_vectors,
-        span,
-        file_id=file_id,
-        tenant_id=tenant,
-        operation_id="'none'",
-        state="'indexed'",
-        model=_quote(MODEL),
-        dimension=str(DIMENSION),
-        chunks="1",
-        chunks_done="1",
-        **times,
-    )
-    vector = _binary(connection, _VECTOR)
-    _fill(connection, vector_segments, span, file_id=file_id, number="0", matrix=vector, chunks="'[[0, 5, \"hello\"]]'")
     row = {"tenant": tenants.ensure_tenant(connection, DEFAULT_TENANT).id, "size": _FILE_BYTES * (last - first + 1)}
     insert = f"INSERT INTO {stored.name} (tenant_id, size) VALUES (:tenant, :size)"
     update = f"ON CONFLICT (tenant_id) DO UPDATE SET size = {stored.name}.size + excluded.size"

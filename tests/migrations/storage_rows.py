@@ -360,6 +360,7 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0021": [],  # values
     "0022": [],  # indexes
     "0048": [],  # the rows of segments in another form
+    "0049": [],  # indexes
     "0039": [
         _vectors("f1", state="indexed", model="m" * 300, dimension=2, chunks=2, chunks_done=2),
         _vectors("f6", state="indexing", model="m", dimension=2, chunks=10_000, chunks_done=64),
