@@ -142,16 +142,17 @@ def test_a_client_that_leaves_ends_the_request_at_the_gateway(edge: EdgeServer) 
 
 def test_a_client_that_ends_its_side_has_left(edge: EdgeServer, wire: Wire) -> None:
     """As in nginx: a client that closes looks the same, and the agent must not go on working for it."""
-    ended = threading.Event()
+    began, ended = threading.Event(), threading.Event()
 
     async def gateway(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
+        began.set()
         await reader.read()
         ended.set()
 
     edge.serve(gateway)
     wire.send(request(host=edge.host))
-    eventually(lambda: edge.dials)
+    assert began.wait(10)
     wire.sock.shutdown(socket.SHUT_WR)
     assert ended.wait(10)
     assert wire.closed()
