@@ -69,7 +69,8 @@ def _line(row: Row) -> str:
     beside = "; ".join(f"{name}: {_figure(value)} {row.unit}".strip() for name, value in row.references.items())
     ratio = "" if row.ratio is None else f"{row.ratio:.2f} x"
     cells = row.name, measured, beside, ratio, row.goal, _MET[row.is_met]
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
+    # Without backticks: what is typed halfway to be completed is no command that a reader can use.
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;").replace("`", "") for cell in cells) + " |"
 
 
 def _figure(value: float) -> str:

@@ -121,7 +121,7 @@ def _wardens_in_process_table() -> list[tuple[str, str]]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError, ValueError, IndexError, KeyError):
-            program, config = path.read_bytes().split(b"\0")[4:6]
+            program, config = path.read_bytes().split(b"\0")[6:8]
             if program == b"/run/warden/warden.pyc":
                 told = json.loads(config)
                 found.append((told["agent"], told["mark"]))
