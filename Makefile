@@ -6,7 +6,7 @@ CASES ?= 20000
 POINTS ?= 400
 
 help:  ## what can be typed here
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 setup:  ## everything that running and testing need: .venv, locked dependencies, engines
 	@$(PYTHON) scripts/setup.py dev
@@ -44,6 +44,10 @@ bench: setup  ## the benchmarks: rows as they come, on stdout and in bench/resul
 	@$(PYTHON) scripts/setup.py bench
 	@$(BIN)/python -m bench
 
+bench-scale: setup  ## how costs grow from 10 to 1,000,000 agents and files, in docs/reference/scale.md; SIZES="10 100" measures less
+	@$(PYTHON) scripts/setup.py bench
+	@$(BIN)/python -m bench.scale $(SIZES)
+
 fuzz: setup  ## CASES=20000 requests made from the description of the API; fails at an undescribed answer or a 5xx
 	@$(BIN)/python -m tests.fuzz $(CASES)
 
@@ -55,4 +59,4 @@ fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python scripts/dashboard.py fix
 
-.PHONY: help setup up dashboard docs screenshots test check bench fuzz chaos fix
+.PHONY: help setup up dashboard docs screenshots test check bench bench-scale fuzz chaos fix

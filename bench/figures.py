@@ -38,17 +38,23 @@ def write_page(results: Mapping[str, Any], targets: Mapping[str, str], page: Pat
     page.write_text("\n".join(sections))
 
 
-def _head(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    began, ended = (datetime.fromisoformat(results[moment]) for moment in ("began", "ended"))
-    machine = results["machine"]
-    described = (
+def format_machine(machine: Mapping[str, Any]) -> str:
+    return (
         f"{machine['cpus']} cores ({machine['processor']}), {machine['memory_gib']:.0f} GiB of memory, "
         f"Linux {machine['kernel']} and Python {machine['python']}"
     )
+
+
+def _head(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    began, ended = (datetime.fromisoformat(results[moment]) for moment in ("began", "ended"))
     judged = [row["met"] for row in rows if row.get("met") is not None]
     minutes = f"{(ended - began).total_seconds() / 60:.0f}"
     return _HEAD.format(
-        date=f"{began:%Y-%m-%d}", minutes=minutes, machine=described, met=sum(judged), goals=len(judged)
+        date=f"{began:%Y-%m-%d}",
+        minutes=minutes,
+        machine=format_machine(results["machine"]),
+        met=sum(judged),
+        goals=len(judged),
     )
 
 

@@ -37,7 +37,7 @@ class Report:
     def __init__(self, path: Path) -> None:
         self.path, self._began = path, time.monotonic()
         self._console = Console(width=sum(_COLUMNS.values()) + 2 * len(_COLUMNS), highlight=False, markup=False)
-        self._results: dict[str, Any] = {"machine": _describe_machine(), "began": _now(), "ended": None, "rows": []}
+        self._results: dict[str, Any] = {"machine": describe_machine(), "began": _now(), "ended": None, "rows": []}
         self._rows: list[dict[str, Any]] = self._results["rows"]
         self._print(show_header=True)
 
@@ -127,7 +127,8 @@ def _conditions_cells(conditions: Conditions) -> tuple[str, str, str]:
     return f"{conditions.load:.1f}", f"{conditions.other_cpus:.1f}", f"{conditions.steal:.1f} %"
 
 
-def _describe_machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
+    """Return what a result says of this machine."""
     found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return {
         "cpus": os.cpu_count(),

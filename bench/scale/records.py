@@ -1,11 +1,14 @@
 """Agents and files in bulk: rows as the API would write them, made inside the database."""
 
+import time
+
 import sqlalchemy as sa
 
-from roost.agents.registry.store import agents
+from roost.agents.registry.store import ASSOCIATED_DATA, agents
 from roost.core.db import Connection
+from roost.core.seal import Sealer
 from roost.identity import tenants
-from roost.identity.store import gateway_tokens
+from roost.identity.store import GATEWAY_TOKEN_ASSOCIATED_DATA, gateway_tokens
 from roost.identity.tenants import DEFAULT_TENANT
 from roost.storage.content.store import blocks, holds, packs, stored
 from roost.storage.files.groups.store import groups
@@ -17,8 +20,8 @@ BATCH_FILES = 10
 _FILE_BYTES = 5
 
 
-def add_agents(connection: Connection, first: int, last: int, host_id: str) -> None:
-    """Add stopped agents with the numbers `first` to `last`."""
+def add_agents(connection: Connection, first: int, last: int, host_id: str, sealer: Sealer) -> None:
+    """Add running agents with the numbers `first` to `last`."""
     tenant = _quote(tenants.ensure_tenant(connection, DEFAULT_TENANT).id)
     agent_id, sealed = _spread_id("agent"), _binary(connection, "00")
     _fill(
@@ -32,7 +35,7 @@ def add_agents(connection: Connection, first: int, last: int, host_id: str) -> N
         engine="'fake'",
         engine_version="'1.0.0'",
         internal_sealed=sealed,
-        state="'not_running'",
+        state="'running'",
         deleted="(1 = 0)",
         host_id=_quote(host_id),
         created_at=_TIME,
@@ -49,6 +52,8 @@ def add_agents(connection: Connection, first: int, last: int, host_id: str) -> N
         sealed=sealed,
         created_at=_TIME,
     )
+    _seal(connection, agents.c.internal_sealed, agents.c.id, ASSOCIATED_DATA, sealer)
+    _seal(connection, gateway_tokens.c.sealed, gateway_tokens.c.agent_id, GATEWAY_TOKEN_ASSOCIATED_DATA, sealer)
 
 
 def add_files(connection: Connection, first: int, last: int) -> None:
@@ -78,7 +83,9 @@ def add_files(connection: Connection, first: int, last: int) -> None:
     )
     _fill(connection, file_keyvalues, span, file_id=file_id, key="'kind'", value="'bench'")
     _fill(connection, file_keyvalues, span, file_id=file_id, key="'batch'", value=batch)
-    _fill(connection, packs, span, id=pack_id, size=str(_FILE_BYTES), damaged="(1 = 0)", created_at=_TIME)
+    checked = str(time.time_ns() // 1000)  # not due, because the bytes are nowhere
+    pack = {"size": str(_FILE_BYTES), "damaged": "(1 = 0)", "created_at": _TIME, "checked_at": checked}
+    _fill(connection, packs, span, id=pack_id, **pack)
     _fill(connection, holds, span, pack_id=pack_id, holder=f"'file:' || {file_id}", **owned)
     block = {"codec": "85", "hash": "18", "place": "0", "offset": "0", "length": str(_FILE_BYTES)}
     _fill(connection, blocks, span, digest=_random_binary(connection), pack_id=pack_id, **block)
@@ -88,6 +95,17 @@ def add_files(connection: Connection, first: int, last: int) -> None:
     connection.execute(sa.text(f"{insert} {update}"), row)
 
 
+def _seal(connection: Connection, column: sa.Column[bytes], key: sa.Column[str], bound: str, sealer: Sealer) -> None:
+    """Seal a value for each row that has none yet."""
+    name, table = key.name, column.table
+    missing = connection.execute(sa.select(key).where(column == _UNSEALED)).scalars().all()
+    values = [{"row": row, "sealed": sealer.seal(b"bench", bound.format(**{name: row}))} for row in missing]
+    if values:
+        update = f"UPDATE {table.name} SET {column.name} = :sealed WHERE {name} = :row"
+        connection.execute(sa.text(update), values)
+
+
+_UNSEALED = b"\0"
 _TIME = "1790000000000000 + i"
 _SPREAD = 2_654_435_761
 """Multiplied modulo 2^32, neighbours lie far apart in an index, as random ids do."""

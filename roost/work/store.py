@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from roost.core import clock, ids
 from roost.core.actor import SERVER, current_actor
-from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record
+from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record, split_values
 from roost.core.problem import ProblemKind
 from roost.work.faults import clear_fault, record_fault
 from roost.work.model import JSON, FreeSlots, LeaseLost, Operation, OperationNotFound, OperationState, record_operation
@@ -116,8 +116,9 @@ def is_subject_busy(connection: Connection, subject: str) -> bool:
 
 def list_busy_subjects(connection: Connection, subjects: Collection[str], kinds: Collection[str]) -> set[str]:
     """Return those of the subjects that have an unfinished operation of one of the kinds."""
-    query = sa.select(_o.subject).where(_o.subject.in_(subjects), _o.kind.in_(kinds), _UNFINISHED)
-    return set(connection.execute(query).scalars())
+    query = sa.select(_o.subject).where(_o.kind.in_(kinds), _UNFINISHED)
+    parts = [connection.execute(query.where(_o.subject.in_(part))).scalars() for part in split_values(subjects)]
+    return set[str]().union(*parts)
 
 
 def list_waiting_operations(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:

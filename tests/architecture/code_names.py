@@ -104,7 +104,7 @@ def _with_folders(files: frozenset[str]) -> frozenset[str]:
 
 @cache
 def _make_targets() -> frozenset[str]:
-    return frozenset(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def _defined(body: list[ast.stmt]) -> Iterator[str]:

@@ -33,7 +33,7 @@ HOSTILE = ("tests/",)  # tests try to reach such paths
 OTHER_WORDS = {  # what builders' pages show in backticks and is not in this repository, with the reason
     "add-a-driver.md": "supports_x dist.integrity",  # a name that is advised against; a field of npm
     "add-a-slice.md": "Depends downgrade",  # of FastAPI; a function of Alembic that is not written
-    "benchmarks.md": "bench/results.json",  # made by a run
+    "benchmarks.md": "bench/results.json build/scale.md",  # made by runs
     "request-path.md": "agents.D api.D uploads.D",  # host names
     "runtimes.md": """SelfSubjectAccessReview NetworkMode ReadonlyRootfs CapDrop Memory NanoCpus PidsLimit Ulimits Tmpfs
         CpuShares NCPU readOnlyRootFilesystem runAsUser hostUsers emptyDir runtimeClassName resources.limits sizeLimit

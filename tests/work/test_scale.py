@@ -46,3 +46,12 @@ async def test_a_claim_of_another_kind_reads_nothing_that_waits(database: Databa
         return counted[0]
 
     assert await database.write(write) < 500
+
+
+async def test_more_subjects_than_a_statement_takes_are_asked_for(database: Database) -> None:
+    def write(connection: Connection) -> set[str]:
+        store.add_operation(connection, "k", "agent/69999")
+        return store.list_busy_subjects(connection, [f"agent/{number}" for number in range(70_000)], ["k"])
+
+    with acting_as(SERVER):
+        assert await database.write(write) == {"agent/69999"}

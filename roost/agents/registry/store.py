@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.registry.model import Agent, AgentPort, AgentProfile, AgentState
-from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
+from roost.core.db import UtcTime, metadata, read_one, read_record, record_values, split_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "agents/{id}/internal"
@@ -110,9 +110,12 @@ def set_states(
     connection: Connection, agent_ids: Collection[str], sources: Collection[AgentState], to: AgentState, at: datetime
 ) -> Sequence[str]:
     """Set the state of those agents that are in one of the states `sources`; return their ids."""
-    is_meant = agents.c.id.in_(agent_ids) & agents.c.state.in_(sources) & agents.c.deleted.is_(False)
-    query = agents.update().where(is_meant).values(state=to.value, reason=None, updated_at=at)
-    return connection.execute(query.returning(agents.c.id)).scalars().all()
+    changed = list[str]()
+    for part in split_values(agent_ids):
+        is_meant = agents.c.id.in_(part) & agents.c.state.in_(sources) & agents.c.deleted.is_(False)
+        query = agents.update().where(is_meant).values(state=to.value, reason=None, updated_at=at)
+        changed += connection.execute(query.returning(agents.c.id)).scalars()
+    return changed
 
 
 def set_version(connection: Connection, agent_id: str, version: str, at: datetime) -> None:
@@ -198,7 +201,7 @@ def _agent(row: Any) -> Agent:
     return _build_agent(_AgentRow._make(row))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _build_agent(row: Any) -> Agent:
     """Build an agent; a long list takes three times as long without those that were read before."""
     profile = AgentProfile(row.name, row.description, row.vibe, row.emoji, row.model)

@@ -17,6 +17,7 @@ from roost.core.db.records import page_by_creation as page_by_creation
 from roost.core.db.records import read_one as read_one
 from roost.core.db.records import read_record as read_record
 from roost.core.db.records import record_values as record_values
+from roost.core.db.records import split_values as split_values
 from roost.core.db.records import update_or_ignore as update_or_ignore
 from roost.core.db.records import without_index as without_index
 from roost.core.db.types import ActorText as ActorText

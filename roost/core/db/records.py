@@ -1,6 +1,6 @@
 """Helpers of all SQL: dataclasses and rows by equal names, tolerant inserts, pages, prepared queries."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
@@ -66,6 +66,16 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str
     columns, marks = ", ".join(map(quoted, names)), ", ".join(map(mark.format, names))
     statement = f"INSERT INTO {quoted(table.name)} ({columns}) VALUES ({marks})"  # noqa: S608 - names of our own tables
     connection.exec_driver_sql(statement, list(rows))
+
+
+def split_values(values: Iterable[T]) -> Iterator[Sequence[T]]:
+    """Yield the values in parts that a statement takes; SQLite allows 32,766 in all."""
+    every = list(values)
+    for at in range(0, len(every), _VALUES):
+        yield every[at : at + _VALUES]
+
+
+_VALUES = 30_000
 
 
 def page_by_creation(

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.library.instances.model import TemplateInstance
-from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values
+from roost.core.db import JsonText, UtcTime, metadata, read_one, read_record, record_values, split_values
 
 template_instances = sa.Table(
     "template_instances",
@@ -35,8 +35,9 @@ def get_instance(connection: Connection, agent_id: str) -> TemplateInstance | No
 
 def list_waiting(connection: Connection, agent_ids: Collection[str]) -> Sequence[TemplateInstance]:
     """List those of the agents that wait for something."""
-    is_meant = template_instances.c.agent_id.in_(agent_ids) & template_instances.c.is_waiting.is_(True)
-    return [_instance(row) for row in connection.execute(template_instances.select().where(is_meant))]
+    waiting = template_instances.select().where(template_instances.c.is_waiting.is_(True))
+    parts = [waiting.where(template_instances.c.agent_id.in_(part)) for part in split_values(agent_ids)]
+    return [_instance(row) for query in parts for row in connection.execute(query)]
 
 
 def set_waiting(connection: Connection, agent_id: str, attempt: str, *, is_waiting: bool) -> bool:

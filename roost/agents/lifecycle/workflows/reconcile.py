@@ -9,7 +9,7 @@ start brings them back; or it keeps them, and the next start adopts them. A fail
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -131,31 +131,30 @@ class AgentReconciler:
         ]
         # Listed after the agents: the container of a running agent is missing only if it is gone.
         containers = {container.agent_id for container in await self._runtime.list()}
-        await asyncio.gather(*(self._check_agent(agent, agent.id in containers) for agent in agents))
+        await run_concurrently(self._check_agent(agent, agent.id in containers) for agent in agents)
         idle = [agent for agent in agents if agent.state is AgentState.NOT_RUNNING]
         if startable := await self._find_startable(idle) if idle else ():
             complete = [agent for agent in idle if agent.id in startable]
             await self._db.write(lambda connection: self._enqueue(connection, model.START, complete))
 
     async def _check_agent(self, agent: Agent, has_container: bool) -> None:
-        async with self._slots:
-            if not has_container:
-                if agent.state is AgentState.RUNNING:
-                    _log.warning("container.lost", agent=agent.id)
-                    await self._db.write(lambda connection: self._enqueue(connection, model.START, [agent]))
-                return
-            try:
-                process = (await self._runtimes.get_warden(agent.id).processes()).get(GATEWAY_PROCESS)
-            except Problem:
-                return  # it may be too busy to answer
-            if agent.id in self._unverified:
-                await self._verify(agent, process)
-                return
-            crashing = process is not None and process.restarts >= _CRASH_LIMIT and process.state != "running"
-            if agent.state is AgentState.RUNNING and crashing:
-                await self._set_state(agent, AgentState.FAILED, "The gateway keeps crashing; see its logs")
-            elif agent.state is not AgentState.RUNNING and not crashing and await self._starter.is_up(agent):
-                await self._set_state(agent, AgentState.RUNNING)
+        if not has_container:
+            if agent.state is AgentState.RUNNING:
+                _log.warning("container.lost", agent=agent.id)
+                await self._db.write(lambda connection: self._enqueue(connection, model.START, [agent]))
+            return
+        try:
+            process = (await self._runtimes.get_warden(agent.id).processes()).get(GATEWAY_PROCESS)
+        except Problem:
+            return  # it may be too busy to answer
+        if agent.id in self._unverified:
+            await self._verify(agent, process)
+            return
+        crashing = process is not None and process.restarts >= _CRASH_LIMIT and process.state != "running"
+        if agent.state is AgentState.RUNNING and crashing:
+            await self._set_state(agent, AgentState.FAILED, "The gateway keeps crashing; see its logs")
+        elif agent.state is not AgentState.RUNNING and not crashing and await self._starter.is_up(agent):
+            await self._set_state(agent, AgentState.RUNNING)
 
     async def _verify(self, agent: Agent, process: ProcessStatus | None) -> None:
         """Start the gateway of an adopted container unless it runs; one that was not recorded as running must answer.
@@ -189,3 +188,19 @@ class AgentReconciler:
 
     async def _set_state(self, agent: Agent, to: AgentState, reason: str | None = None) -> None:
         await self._db.write(lambda connection: self._runtimes.agents.set_state(connection, agent.id, to, reason))
+
+
+async def run_concurrently(actions: Iterable[Awaitable[None]]) -> None:
+    """Run all actions, `_CONCURRENCY` at a time, and then raise the first error of one."""
+    waiting, errors = iter(actions), list[Exception]()
+
+    async def run_next() -> None:  # not a task for each of maybe 10,000 agents, all but 16 of which would wait
+        for action in waiting:
+            try:
+                await action
+            except Exception as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+
+    await asyncio.gather(*(run_next() for _ in range(_CONCURRENCY)))
+    if errors:
+        raise errors[0]

@@ -231,7 +231,7 @@ def encode_agent_list(agents: Iterable[tuple[Agent, str]], last_uses: Mapping[st
     return empty.replace("[]", f"[{records}]", 1)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _encode_record(agent: Agent, url: str, last_used_at: datetime | None) -> str:
     """Return the JSON of a record; it is kept, because long lists are read often and change little."""
     return agent_record(agent, url, last_used_at=last_used_at).model_dump_json(by_alias=True)

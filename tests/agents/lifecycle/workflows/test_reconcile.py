@@ -10,6 +10,7 @@ import pytest
 from roost import work
 from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.model import AgentStartFailed
+from roost.agents.lifecycle.workflows.reconcile import run_concurrently
 from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import abandon_host
@@ -346,3 +347,22 @@ async def test_a_container_that_does_not_stop_does_not_keep_others_running(datab
         assert set(await second.containers()) == {bad.id}
         assert await state(second, good) is AgentState.NOT_RUNNING
         assert await state(second, bad) is AgentState.RUNNING
+
+
+async def test_actions_run_some_at_a_time_and_a_failure_stops_none() -> None:
+    ran, running, most = list[int](), 0, 0
+
+    async def act(number: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        ran.append(number)
+        if number < 40:
+            raise ValueError(number)
+
+    with pytest.raises(ValueError, match=r"^0$"):
+        await run_concurrently(act(number) for number in range(100))
+    assert sorted(ran) == list(range(100))
+    assert most == 16
