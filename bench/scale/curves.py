@@ -12,7 +12,8 @@ _HEAD = """# Cost as work grows
 
 Written by `make bench-scale` on {date}, on a machine with {machine}.
 
-Each figure is processor time of the server, the median of three runs: other programs of a machine change it less than
+Each figure is processor time of the server, the median of three runs (one where each agent
+is started): other programs of a machine change it less than
 the time on a clock. Waiting for the disk is not part of it. One program answers in place of all agents' containers.
 
 The growth from a size to the next is the exponent of the size: 0 is the same cost, 1 is ten times the cost at ten
