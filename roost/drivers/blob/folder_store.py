@@ -23,6 +23,7 @@ from roost.drivers.blob.contract import (
     BlobStoreFailed,
     BlobWriter,
     check_key,
+    translate_file_errors,
 )
 from roost.drivers.blob.disk_files import (
     open_in_thread,
@@ -175,7 +176,7 @@ class _FileWriter(BlobWriter):
         self._file: int | None = os.open(draft, flags, 0o600)
         self._size = 0
         self._unsynced = 0
-        self._writing: asyncio.Task[None] | None = None
+        self._writing: asyncio.Future[None] | None = None
         self._syncing: asyncio.Task[None] | None = None
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -221,8 +222,9 @@ class _FileWriter(BlobWriter):
 
     async def _run(self, fn: Callable[[], None]) -> None:
         """Run `fn` in a thread to its end, even if the caller is cancelled."""
-        self._writing = asyncio.create_task(run_in_thread(lambda: _in_folder(fn)))
-        await asyncio.shield(self._writing)
+        with translate_file_errors():
+            self._writing = asyncio.get_running_loop().run_in_executor(None, lambda: _in_folder(fn))
+            await asyncio.shield(self._writing)
 
     async def _wait_for_sync(self) -> None:
         if self._syncing is not None:

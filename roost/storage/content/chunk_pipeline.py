@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-PIECE_SIZE = 1024 * 1024
+PIECE_SIZE = 2 * 1024 * 1024
 """Bytes."""
 _BUFFER_COUNT = 3
 
