@@ -13,6 +13,7 @@ from bench.harness import Benchmark, run_benchmarks
 BENCHMARKS: Mapping[str, Benchmark] = {
     "containers": Benchmark("bench.containers:run"),
     "agents": Benchmark("bench.agents:run"),
+    "answers": Benchmark("bench.answers:run"),
     "crowd": Benchmark("bench.crowd:run"),
     "skills": Benchmark("bench.skills:run"),
     "templates": Benchmark("bench.templates:run"),

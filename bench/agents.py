@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +17,12 @@ from roost import app, config
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import Engine, GatewaySetup
 from roost.drivers.runtime.contract import HOME
+from tests.conformance.model_server import MODELS
 from tests.journeys.server_process import ServerProcess, up
 
+AGENT_NICE = 19
+"""Priority of agents where control groups are not delegated."""
+TOKEN = Sensitive("rst_int_" + "0" * 64)
 _ROUNDS = {"hermes": 7, "openclaw": 5}
 _READY = {"hermes": "/health", "openclaw": "/readyz"}
 _GOALS = {"hermes": "<= 1.1 x", "openclaw": "<= 1 x"}
@@ -44,16 +49,26 @@ def _create(server: ServerProcess, engine: str) -> float:
     return took
 
 
-def start_alone(engine: Engine) -> float:
-    """Start the engine with the same settings on the host, in an empty home; return the seconds until it is ready."""
+def start_alone(engine: Engine, nice: int = 0) -> float:
+    """Start the engine as `run_alone` does, and return the seconds until it is ready."""
+    with run_alone(engine, nice=nice) as seconds:
+        return seconds
+
+
+@contextmanager
+def run_alone(engine: Engine, model_url: str = "http://127.0.0.1:9/v1", nice: int = 0) -> Iterator[float]:
+    """Run the engine with the same settings on the host, in an empty home; yield the seconds until it was ready.
+
+    `nice` is its priority; with `AGENT_NICE` it is that of agents.
+    """
     with tempfile.TemporaryDirectory(prefix="roost-own-") as home:
         setup = GatewaySetup(
             agent_id="bench",
             name="bench",
             origin="http://localhost",
-            token=Sensitive("rst_int_" + "0" * 64),
-            model_url="http://127.0.0.1:9/v1",
-            models=["scripted"],
+            token=TOKEN,
+            model_url=model_url,
+            models=[MODELS[0]],
             proxy_url="http://127.0.0.1:9",
         )
         plan = engine.plan(engine.default_version, setup)
@@ -61,9 +76,14 @@ def start_alone(engine: Engine) -> float:
             path = Path(home, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(_host_paths(content.decode(), engine, home).encode())
-        environment = {"HOME": home, "PATH": os.environ["PATH"], "HTTP_PROXY": "http://127.0.0.1:9"}
+        environment = {
+            "HOME": home,
+            "PATH": os.environ["PATH"],
+            "HTTP_PROXY": "http://127.0.0.1:9",
+            "NO_PROXY": "127.0.0.1",
+        }
         environment |= {name: _host_paths(value, engine, home) for name, value in plan.env.items()}
-        argv = [_host_paths(word, engine, home) for word in plan.argv]
+        argv = ["nice", f"-n{nice}", *(_host_paths(word, engine, home) for word in plan.argv)]
         began = time.perf_counter()
         quiet = subprocess.DEVNULL
         with subprocess.Popen(
@@ -71,7 +91,7 @@ def start_alone(engine: Engine) -> float:
         ) as process:
             try:
                 _wait_until_ready(engine.port, _READY[engine.id], process)
-                return time.perf_counter() - began
+                yield time.perf_counter() - began
             finally:
                 os.killpg(process.pid, 9)
 

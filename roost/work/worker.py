@@ -148,14 +148,27 @@ class OperationWorker:
         """Let present and later calls of `wait` return after `seconds`, because the server stops."""
         self._waits_end = clock.monotonic_seconds() + seconds
 
-    async def wait(self, operation_id: str, timeout: float) -> Operation:  # noqa: ASYNC109 - a timeout is no error
-        """Wait until an operation has finished, or for `timeout` seconds; return it. Raises OperationNotFound."""
+    async def wait(
+        self,
+        operation_id: str,
+        timeout: float,  # noqa: ASYNC109 - a timeout is no error
+        *,
+        queue_timeout: float = 0.0,
+    ) -> Operation:
+        """Wait until an operation has finished, or for `timeout` seconds; return it. Raises OperationNotFound.
+
+        The timeout begins with the first attempt, or after `queue_timeout` seconds without one.
+        """
         event = self._finish_events.setdefault(operation_id, asyncio.Event())
-        deadline = clock.monotonic_seconds() + timeout
+        began = clock.monotonic_seconds()
+        queue_end = began + queue_timeout
         while True:
             event.clear()
             operation = await self.db.read(lambda connection: store.get_operation(connection, operation_id))
-            remaining = min(deadline, self._waits_end) - clock.monotonic_seconds()
+            now = clock.monotonic_seconds()
+            if not operation.attempts:
+                began = min(now, queue_end)
+            remaining = min(began + timeout, self._waits_end) - now
             if operation.is_finished or remaining <= 0:
                 return operation
             with suppress(TimeoutError):  # another process may finish it, which only a read shows

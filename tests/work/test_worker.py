@@ -135,6 +135,25 @@ async def test_waiting_ends_after_its_timeout_or_for_a_missing_operation(start: 
         await loop.wait("nowhere", LONG)
 
 
+async def test_the_timeout_of_a_wait_begins_with_the_first_attempt(add: Add, database: Database) -> None:
+    blocking, free = BlockingHandler(), 0
+    added = await add()
+    loop = OperationWorker(database, owner="a")
+    loop.handle("k", blocking, slots=lambda: free)
+    await loop.start()
+    try:
+        assert not (await loop.wait(added.id, 0.05, queue_timeout=0.05)).attempts
+        waiting = asyncio.create_task(loop.wait(added.id, 0.05, queue_timeout=2 * LONG))
+        assert not (await loop.wait(added.id, 0.2)).attempts
+        assert not waiting.done()
+        free = 1
+        async with asyncio.timeout(LONG):
+            begun = await waiting
+        assert (begun.state, begun.attempts) == (OperationState.RUNNING, 1)
+    finally:
+        await loop.stop(grace=0)
+
+
 async def test_waiting_for_a_retry_reads_rarely(start: Start, add: Add, database: Database) -> None:
     reads: list[object] = []
     event.listen(database._reader, "begin", reads.append)

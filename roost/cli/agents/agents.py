@@ -51,6 +51,7 @@ commands = typer.Typer()
 _COLUMNS = ("agentId", "name", "engine", "agentVersion", "status", "createdAt", "lastUsed")
 _PROFILE = ("engine", "description", "vibe", "emoji", "model")
 _PROFILE_COLUMNS = ("agentId", "name", "description", "vibe", "emoji", "model", "status")
+_START_TIMEOUT_SECONDS = 900.0  # starts take turns, and a template is fetched before
 _UPDATE_TIMEOUT_SECONDS = 180.0  # another model restarts the gateway
 _PAGE_TIMEOUT_SECONDS = 30.0
 _CHUNK_BYTES = 1024**2
@@ -111,7 +112,7 @@ def create(
     if skill:
         body |= {"skillCids": find_references(server, skill, acknowledge), "acknowledge": acknowledge}
     with error_console.status("Starting the agent ..."):
-        answer = server.call("POST", "/v0/agents", body, timeout_seconds=900.0 if template or snapshot else 180.0)
+        answer = server.call("POST", "/v0/agents", body, timeout_seconds=_START_TIMEOUT_SECONDS)
     print_record(_without_token(answer["agent"]), output)
     if skill and output is OutputFormat.TABLE:
         print_agent_skills(server, answer["agent"]["agentId"])
@@ -137,7 +138,8 @@ def fork(
         cid = find_snapshot(server, path, snapshot)["snapshotCid"] if snapshot else take_snapshot(server, path)
     copied = {field: origin[field] for field in _PROFILE if origin.get(field)}
     with error_console.status("Starting the agent ..."):
-        answer = server.call("POST", "/v0/agents", {**copied, "name": name, "snapshotCid": cid}, timeout_seconds=900.0)
+        body = {**copied, "name": name, "snapshotCid": cid}
+        answer = server.call("POST", "/v0/agents", body, timeout_seconds=_START_TIMEOUT_SECONDS)
     print_record(_without_token(answer["agent"]), output)
 
 
@@ -174,7 +176,9 @@ def restart(
     server = load_session(data)
     agent_id = server.find_agent(agent)["agentId"]
     with error_console.status("Restarting ..."):
-        answer = server.call("POST", f"/v0/agents/{agent_id}/restart", {"version": version} if version else {})
+        body = {"version": version} if version else {}
+        path = f"/v0/agents/{agent_id}/restart"
+        answer = server.call("POST", path, body, timeout_seconds=_START_TIMEOUT_SECONDS)
     print_line(answer["message"])
 
 

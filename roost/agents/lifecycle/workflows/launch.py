@@ -71,7 +71,9 @@ class LaunchWorkflow:
         agent, operation_id = await self._queue.db.write(add)
         if snapshot is not None:
             operation_id = await self._wait_until_restored(agent, operation_id)
-        operation = await self._queue.wait(operation_id, timeout=engine.start_deadline + model.START_GRACE)
+        operation = await self._queue.wait(
+            operation_id, engine.start_deadline + model.START_GRACE, queue_timeout=model.QUEUE_SECONDS
+        )
         agent = await self._runtimes.agents.get(agent.id)
         if operation.state is not OperationState.DONE:
             raise AgentStartFailed(agent)

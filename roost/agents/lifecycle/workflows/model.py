@@ -35,7 +35,9 @@ UPDATE = "agent.update"
 START_RETRIES = 3
 """Further attempts at a start whose container disappeared, or that met another temporary failure."""
 START_GRACE = 30.0
-"""Seconds that a start may take beyond the engine's deadline: time in the queue, and for the container."""
+"""Seconds that a start may take beyond the engine's deadline, most of them for the container."""
+QUEUE_SECONDS = 600.0
+"""Seconds that a request waits until its start begins, because a machine starts few agents at once."""
 
 
 class AgentRelays(Protocol):

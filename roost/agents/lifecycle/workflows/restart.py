@@ -49,7 +49,7 @@ class RestartWorkflow:
             return _enqueue(connection, agent, version)
 
         operation_id = await self._queue.db.write(enqueue)
-        operation = await self._queue.wait(operation_id, timeout)
+        operation = await self._queue.wait(operation_id, timeout, queue_timeout=model.QUEUE_SECONDS)
         await self._runtimes.agents.get(agent_id)  # raises if it was deleted meanwhile
         if operation.state is not OperationState.DONE:
             raise AgentRestartFailed

@@ -173,7 +173,8 @@ class SnapshotService:
         if reason := operation.result.get("unavailable"):
             raise ServiceUnavailable(reason)
         if "then" in operation.result:
-            started = await self._queue.wait(operation.result["then"], self._gateways.get_start_seconds(agent))
+            start_id, seconds = operation.result["then"], self._gateways.get_start_seconds(agent)
+            started = await self._queue.wait(start_id, seconds, queue_timeout=model.RESTORE_SECONDS)
             if started.state is not OperationState.DONE:
                 raise _failure(started, ResetFailed)
         return snapshot

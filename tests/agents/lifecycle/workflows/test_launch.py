@@ -3,8 +3,15 @@
 import asyncio
 
 import pytest
+from sqlalchemy import event
 
-from roost.agents.lifecycle.workflows.model import AgentStartFailed, CreateAgent, LaunchSource, UnknownEngine
+from roost.agents.lifecycle.workflows.model import (
+    START_GRACE,
+    AgentStartFailed,
+    CreateAgent,
+    LaunchSource,
+    UnknownEngine,
+)
 from roost.agents.registry.errors import AgentLimitReached
 from roost.agents.registry.model import AgentProfile, AgentState
 from roost.agents.setup.channels.model import (
@@ -15,11 +22,13 @@ from roost.agents.setup.channels.model import (
     UnsupportedChannel,
 )
 from roost.agents.setup.secrets.model import SecretNotFound
+from roost.core import clock
 from roost.core.problem import Problem
 from roost.core.sensitive import Sensitive
 from roost.drivers.engine.contract import EngineNotInstalled
+from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity.caller import Plan
-from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv
+from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, until
 
 BOT = ChannelRequest(Sensitive("123456:" + "x" * 35))
 
@@ -38,6 +47,25 @@ async def test_concurrent_launches_create_several_agents(env: LifecycleEnv) -> N
     agents = await asyncio.gather(*(env.create(f"n{number}") for number in range(3)))
     assert {agent.state for agent in agents} == {AgentState.RUNNING}
     assert set(await env.containers()) == {agent.id for agent in agents}
+
+
+async def test_a_start_in_the_queue_keeps_its_whole_time(env: LifecycleEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(env.runtime, FakeRuntime)
+    env.runtime.slots = 0
+    creation = asyncio.create_task(env.create())
+    await until(env.host_agents.list)
+    now, seconds = clock.monotonic_seconds, env.engine.start_deadline + START_GRACE + 1
+    monkeypatch.setattr(clock, "monotonic_seconds", lambda: now() + seconds)
+    reads: list[object] = []
+    event.listen(env.db._reader, "begin", reads.append)
+
+    async def has_looked_twice() -> bool:
+        return len(reads) > 1 or creation.done()
+
+    await until(has_looked_twice)
+    assert not creation.done()
+    env.runtime.slots = 1
+    assert (await creation).state is AgentState.RUNNING
 
 
 async def test_a_gateway_that_exits_leaves_a_failed_agent_with_its_container(env: LifecycleEnv) -> None:
