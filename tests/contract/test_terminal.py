@@ -41,9 +41,12 @@ class Terminal:
         await self.socket.send(json.dumps(message))
 
     async def find(self, pattern: bytes) -> re.Match[bytes]:
-        async with asyncio.timeout(DEADLINE):
-            while not (found := re.search(pattern, self.text)):
-                assert await self._receive() is None, self.text
+        try:
+            async with asyncio.timeout(DEADLINE):
+                while not (found := re.search(pattern, self.text)):
+                    assert await self._receive() is None, self.text
+        except TimeoutError:
+            pytest.fail(f"no {pattern!r} within {DEADLINE:g} seconds, but up to offset {self.next}: {self.text!r}")
         self.text = self.text[found.end() :]
         return found
 
@@ -110,9 +113,11 @@ async def status(server: RunningServer, agent: Agent, **query: Any) -> tuple[int
 
 
 async def test_a_login_shell(server: RunningServer, agent: Agent) -> None:
+    """Resize after the prompt: before it, readline reads the size and writes it back, and undoes a change between."""
     async with open_terminal(server, agent, cols=100, rows=30) as terminal:
         await terminal.type(b"echo $TERM,$LANG,${NO_COLOR-none},$SHELL,$0; stty size; shopt login_shell\n")
         await terminal.find(rb"xterm-256color,C.UTF-8,none,\S*/bash,\S+\r\n30 100\r\nlogin_shell\s+on\r\n")
+        await terminal.find(rb"[$#] ")
         await terminal.tell(type="resize", cols=132, rows=43)
         await terminal.type(b"stty size\n")
         await terminal.find(rb"43 132\r\n")
