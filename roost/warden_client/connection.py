@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
-from roost.core.machine.unix_socket import DirectReader, Stream
+from roost.core.machine.unix_socket import Stream
 from roost.warden_client.errors import (
     PROBLEMS,
     ContainerNotRunning,
@@ -84,11 +84,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> bytes:
 
 
 async def read_frames(
-    reader: asyncio.StreamReader | DirectReader,
-    *,
-    idle: float | None = _STEP_SECONDS,
-    until: float | None = None,
-    last: bool = False,
+    reader: asyncio.StreamReader, *, idle: float | None = _STEP_SECONDS, until: float | None = None, last: bool = False
 ) -> AsyncGenerator[Frame]:
     """Yield the frames of a reply, including the last one if `last`; `until` is on the loop's clock."""
     now = asyncio.get_running_loop().time

@@ -13,7 +13,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from roost.core.machine.unix_socket import DirectReader
 from roost.core.problem import Problem
 from roost.warden_client.changes import (
     MAX_BATCH_CHARACTERS,
@@ -113,10 +112,7 @@ class WardenTree:
         WardenNotAFile, PathRefused, WardenBusy.
         """
         pending = deque(paths)
-        async with (
-            self._warden.request("read_files", root=root) as (_, (_, writer)),
-            aclosing(DirectReader(writer)) as reader,
-        ):
+        async with self._warden.request("read_files", root=root) as (_, (reader, writer)):
             sending = _send_paths(writer, tuple(pending))  # a copy, because `pending` becomes shorter meanwhile
             async with run_meanwhile(sending), aclosing(read_frames(reader)) as frames:
                 async for kind, data in frames:

@@ -10,7 +10,6 @@ import stat
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
 
 from roost.core.periodic import Backoff
 
@@ -52,37 +51,6 @@ async def serve_unix(listener: socket.socket, handler: StreamHandler) -> asyncio
     except BaseException:
         listener.close()
         raise
-
-
-class DirectReader:
-    """Reads a connection into memory of its own; a StreamReader copies what it receives four times.
-
-    Nothing may be received before it is made. `aclose` leaves the connection open.
-    """
-
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        writer.transport.pause_reading()  # type: ignore[attr-defined] - a connection is a full transport
-        self._loop = asyncio.get_running_loop()
-        self._socket = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
-        self._socket.setblocking(False)
-
-    async def readexactly(self, count: int) -> bytes:
-        """Read as `StreamReader.readexactly` does. Raises IncompleteReadError and OSError."""
-        data = bytearray(count)
-        with memoryview(data) as view:
-            size = 0
-            while size < count:
-                try:
-                    received = self._socket.recv_into(view[size:])
-                except BlockingIOError:
-                    received = await self._loop.sock_recv_into(self._socket, view[size:])
-                if not received:
-                    raise asyncio.IncompleteReadError(bytes(view[:size]), count)
-                size += received
-        return cast("bytes", data)  # which nothing changes any more
-
-    async def aclose(self) -> None:
-        self._socket.close()
 
 
 async def connect_unix(path: Path) -> Stream:

@@ -53,11 +53,11 @@ class SecretSearch:
 
     def feed(self, chunk: bytes | bytearray | memoryview) -> str | None:
         """Return the name of a secret whose value ends in this chunk, if there is one."""
-        data = self._tail + bytes(chunk) if self._tail or isinstance(chunk, memoryview) else chunk
+        data = self._tail + bytes(chunk)  # no copy, if the chunk is bytes and the first one
         self._tail = data[-self._overlap :] if self._overlap else b""
         return _find_needle(data, self._short) or self._find_by_words(data)
 
-    def _find_by_words(self, data: bytes | bytearray) -> str | None:
+    def _find_by_words(self, data: bytes) -> str | None:
         for offset in range(0, _WORD if self._known else 0, self._step):
             words = memoryview(data)[offset : offset + (len(data) - offset) // _WORD * _WORD].cast("Q")
             some = words[:: max(1, self._step // _WORD)]
@@ -69,7 +69,7 @@ class SecretSearch:
         return None
 
 
-def _find_needle(data: bytes | bytearray, needles: Mapping[bytes, str]) -> str | None:
+def _find_needle(data: bytes, needles: Mapping[bytes, str]) -> str | None:
     return next((name for needle, name in needles.items() if needle in data), None)
 
 
