@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .event_loop import READ
+from .event_loop import READ, CoroutineTask
 from .light_imports import format_json, parse_json, suppress
 from .protocol import RequestRefused
 from .tree_apply import StagedChanges
 from .tree_read import BUFFER_BYTES, read_batch, scan_tree
-from .waiting import TaskLock, gather_results, run_in_thread, sleep_seconds, wait_until_ready
+from .waiting import TaskLock, gather_results, run_in_thread, sleep_seconds, wait_until_done, wait_until_ready
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,22 +44,10 @@ class TreeOperations:
     async def _read_files(self, request: Json, connection: Connection) -> None:
         """Receive frames of paths until an empty one; send rows in frames `f`, content in frames `d`."""
         root = self._roots[request["root"]]
-        buffer = memoryview(bytearray(BUFFER_BYTES))
+        buffers = [memoryview(bytearray(BUFFER_BYTES)) for _ in range(2)]
         await connection.send_reply()
         while data := (await connection.read_frame())[1]:
-            paths: list[str] = parse_json(data)
-            while paths:
-                batch = await run_in_thread(read_batch, root, paths, buffer)
-                paths = paths[len(batch.rows) :]
-                try:
-                    await connection.send_frame(b"f", format_json(batch.rows).encode())
-                    if batch.content is not None:
-                        await connection.send_frame(b"d", batch.content)
-                    if batch.large:
-                        await _send_parts(batch.large, buffer, connection)
-                finally:
-                    if batch.large:
-                        batch.large.close()
+            await _send_files(root, parse_json(data), buffers, connection)
         await connection.send_end()
 
     async def _apply(self, request: Json, connection: Connection) -> None:
@@ -132,6 +120,29 @@ class _WatchSender:
 
     async def _send_batch(self, changes: Batch) -> None:
         await self._connection.send_frame(b"d", format_json(changes).encode())
+
+
+async def _send_files(root: str, paths: list[str], buffers: list[memoryview], connection: Connection) -> None:
+    """Send files in batches; each is read while the one before it is sent."""
+    reading = CoroutineTask(run_in_thread(read_batch, root, paths, buffers[0]))
+    try:
+        while (batch := await reading).rows:
+            paths = paths[len(batch.rows) :]
+            buffers.reverse()
+            reading = CoroutineTask(run_in_thread(read_batch, root, paths, buffers[0]))
+            try:
+                await connection.send_frame(b"f", format_json(batch.rows).encode())
+                if batch.content is not None:
+                    await connection.send_frame(b"d", batch.content)
+                if batch.large:
+                    await _send_parts(batch.large, buffers[1], connection)
+            finally:
+                if batch.large:
+                    batch.large.close()
+    finally:
+        await wait_until_done(reading)
+        if not reading.exception() and (large := reading.result().large):  # what is read is no longer wanted
+            large.close()
 
 
 async def _send_parts(file: LargeFile, buffer: memoryview, connection: Connection) -> None:

@@ -27,6 +27,10 @@ class TreeDiff:
     changed: Sequence[str]
 
     @property
+    def count(self) -> int:
+        return len(self.added) + len(self.removed) + len(self.changed)
+
+    @property
     def summary(self) -> str:
         """Summary such as "3 files changed, 1 added, 2 deleted"."""
         counts = {"changed": len(self.changed), "added": len(self.added), "deleted": len(self.removed)}

@@ -57,7 +57,9 @@ snapshot shows, and other operations of the agent go on."""
 _UNCHANGED = (PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntries)
 """Errors after which the workspace is as it was before `WardenTree.apply`, and which another attempt would meet too."""
 _COMMIT_SECONDS = 0.2
-"""A response waits so long for the commit of its snapshot, which takes seconds for thousands of files."""
+"""A response waits so long for the commit of its snapshot."""
+_AWAITED_FILES = 1000
+"""The commit of so many changed files takes longer."""
 _SETTLE_SECONDS = 0.02
 """A file that has rested so long has a stamp."""
 _log = log.get_logger("snapshots")
@@ -127,7 +129,9 @@ class SnapshotService:
             partial(enqueue_once, kind=model.SYNC, agent=agent, payload=trigger.value)
         )
         operation = await self._queue.wait(operation_id, model.RESTORE_SECONDS)
-        await self._history.wait(agent_id, _COMMIT_SECONDS)
+        result: Mapping[str, int] = operation.result or {}
+        if result.get("changes", 0) < _AWAITED_FILES:
+            await self._history.wait(agent_id, _COMMIT_SECONDS)
         status = await self.get_status(agent_id)
         if operation.state is not OperationState.DONE:
             raise _failure(operation, SyncFailed)
@@ -226,14 +230,14 @@ class SnapshotService:
         trees = StoredTrees(self._content.reader, model.content_scope(agent.tenant_id))
         return await trees.compare(Cid.parse(before.cid), Cid.parse(after.cid), path)
 
-    async def handle_sync(self, operation: ClaimedOperation) -> None:
-        """Handle `agent.snapshot`, idempotently."""
+    async def handle_sync(self, operation: ClaimedOperation) -> Mapping[str, int]:
+        """Handle `agent.snapshot`, idempotently; the result is how many files changed."""
         try:
             agent = await self._runtimes.agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
-            return
+            return {"changes": 0}
         async with self._gateways.open_workspace(agent) as warden:
-            await self._taker.take(operation, agent, warden, SnapshotTrigger(operation.payload))
+            return {"changes": await self._taker.take(operation, agent, warden, SnapshotTrigger(operation.payload))}
 
     async def handle_reset(self, operation: ClaimedOperation) -> Mapping[str, str]:
         """Handle `agent.reset` and `agent.restore`, idempotently.

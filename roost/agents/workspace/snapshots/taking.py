@@ -56,8 +56,8 @@ class SnapshotTaker:
         warden: WardenClient,
         trigger: SnapshotTrigger,
         kept: str | None = None,
-    ) -> None:
-        """Take a snapshot, and record which files it has; `kept` is one that does not expire."""
+    ) -> int:
+        """Take a snapshot, and return how many files changed; `kept` is a snapshot that does not expire."""
         last = (await self._db.read(lambda connection: read_status(connection, agent.id))).snapshot
         secrets = await self._load_secrets(agent.id)
         searched = self._digest_values(secrets)
@@ -100,6 +100,7 @@ class SnapshotTaker:
             await self._db.write(publish)
         if snapshot is not last:
             _log.info("snapshot.taken", agent=agent.id, cid=snapshot.cid, changes=snapshot.change_summary)
+        return workspace.difference.count
 
     async def is_last_committed(self, agent_id: str) -> bool:
         """Return whether the last snapshot has a commit, and was searched for the agent's present secrets."""
