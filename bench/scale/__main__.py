@@ -41,8 +41,8 @@ _QUIET_SECONDS, _QUIET_TRIES = 1.0, 90
 _ROOT = Path(__file__).parents[2]
 NOTES = {
     "list of all agents": "16,384 agents and their JSON are remembered; with 4,096, 10,000 took 252 ms.",
-    "reconcile: look into each container after the start": "Not repaired: all watches begin meanwhile.",
-    "start of the server": "Not repaired: two reads of all packs, for their sum and for those that no file holds.",
+    "reconcile: look into each container after the start": "Not repaired; probably because all watches begin then.",
+    "start of the server": "Not repaired; two queries read all packs.",
     "list of a group": "1,000,000 files cost less than 10,000, so the growth in between is noise.",
     "reconcile: periodic check": "16 tasks look at all agents, instead of a task for each.",
     "reconcile: start each agent": "Not repaired, and its cause is not known.",
