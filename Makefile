@@ -4,6 +4,7 @@ BIN := .venv/bin
 JOBS ?= 2
 CASES ?= 20000
 POINTS ?= 400
+RUNTIME ?= bwrap
 
 help:  ## what can be typed here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -29,7 +30,12 @@ screenshots: setup  ## take the pictures of the docs again, in a browser
 
 # Two workers by default: each may run an engine (1 GiB). Tests of one file share a worker, and so what starts once for them.
 test: setup  ## the whole test suite; JOBS=8 on a bigger machine
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+test-kubernetes: setup  ## what needs a cluster, in the real one of KUBECONFIG; see tests/conformance/clusters.py
+	@test -n "$$KUBECONFIG" -a -n "$$TEST_KUBERNETES_IMAGE" || \
+		{ echo "Set KUBECONFIG, TEST_KUBERNETES_IMAGE and TEST_KUBERNETES_SERVERS."; exit 2; }
+	@$(BIN)/python -m pytest tests/kubernetes tests/conformance -k kubernetes
 
 check:  ## format, lint, types, architecture tests, of the dashboard, too
 	@$(PYTHON) scripts/setup.py dev
@@ -38,7 +44,7 @@ check:  ## format, lint, types, architecture tests, of the dashboard, too
 	@$(BIN)/basedpyright
 	@ROOST_URL= $(BIN)/roost engines install  # with Node, which checks the dashboard
 	@$(BIN)/python scripts/dashboard.py check
-	@$(BIN)/python -m pytest -q tests/architecture tests/scripts
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/architecture tests/scripts
 
 bench: setup  ## the benchmarks: rows as they come, on stdout and in bench/results.json
 	@$(PYTHON) scripts/setup.py bench
@@ -48,15 +54,24 @@ bench-scale: setup  ## how costs grow from 10 to 1,000,000 agents and files, in 
 	@$(PYTHON) scripts/setup.py bench
 	@$(BIN)/python -m bench.scale $(SIZES)
 
+images:  ## the images of server and engines, without a daemon; REGISTRY=... to push, BASE=... another base
+	@$(PYTHON) scripts/setup.py runtime
+	@$(BIN)/python scripts/dashboard.py
+	@$(BIN)/python scripts/docs.py
+	@$(BIN)/python deploy/images/build_images.py --registry "$(REGISTRY)" --base "$(BASE)"
+
+compose:  ## the server in Docker, with the socket of Docker for its agents (docs/guides/compose.md)
+	@DOCKER_GID=$$(stat -L -c %g $${DOCKER_SOCKET:-/var/run/docker.sock}) docker compose -f deploy/compose/compose.yaml up
+
 fuzz: setup  ## CASES=20000 requests made from the description of the API; fails at an undescribed answer or a 5xx
 	@$(BIN)/python -m tests.fuzz $(CASES)
 
-chaos: setup  ## kill the server and containers at POINTS=400 random points of snapshots, pushes, skills, payments, sessions and more
-	@$(BIN)/python -m tests.chaos $(POINTS)
+chaos: setup  ## kill server and containers at POINTS=400 random points of snapshots, pushes, skills and more; RUNTIME=docker
+	@$(BIN)/python -m tests.chaos $(RUNTIME) $(POINTS)
 
 fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python scripts/dashboard.py fix
 
-.PHONY: help setup up dashboard docs screenshots test check bench bench-scale fuzz chaos fix
+.PHONY: help setup up dashboard docs screenshots test check bench bench-scale images compose fuzz chaos fix

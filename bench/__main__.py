@@ -12,6 +12,7 @@ from bench.harness import Benchmark, run_benchmarks
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "containers": Benchmark("bench.containers:run"),
+    "docker": Benchmark("bench.docker:run", deadline=1200),
     "agents": Benchmark("bench.agents:run"),
     "answers": Benchmark("bench.answers:run"),
     "crowd": Benchmark("bench.crowd:run"),

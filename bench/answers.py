@@ -29,6 +29,7 @@ from tests.journeys.server_process import ServerProcess, up
 
 _PAIRS, _CHATS, _WARM = 9, 5, 3
 _COMPLETIONS = "/v1/chat/completions"
+_SHORTFALL = "It is the difference of two times of the engine, each of which varies by more than that."
 
 
 def run(folder: Path) -> Iterator[Row]:
@@ -66,9 +67,9 @@ def _measure(engine: Engine, server: ServerProcess, model_url: str) -> Iterator[
     others = {"the model alone": models}
     label = f"first token of {engine.label}"
     yield Row(f"{label}, through its address, p50", through_edge, "ms", "the engine alone", own, others=others)
-    yield Row(f"{label}, our share of it", _subtract(through_edge, own), "ms", goal="<= 15 ms")
+    yield Row(f"{label}, our share of it", _subtract(through_edge, own), "ms", goal="<= 15 ms", shortfall=_SHORTFALL)
     yield Row(f"{label}, through the chat API, p50", through_api, "ms", "the engine alone", own, others=others)
-    yield Row(f"{label}, our share of that", _subtract(through_api, own), "ms", goal="<= 15 ms")
+    yield Row(f"{label}, our share of that", _subtract(through_api, own), "ms", goal="<= 15 ms", shortfall=_SHORTFALL)
     with server.client() as api:
         api.delete(f"/v0/agents/{agent['agentId']}").raise_for_status()
 

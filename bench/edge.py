@@ -18,7 +18,18 @@ import uvloop
 
 from bench.load import echo_messages, hold_responses, send_requests
 from bench.processes import cpu_seconds, pinned_to, read_memory
-from bench.proxies import AGENTS, CADDY, NGINX, Proxy, StartProxy, find_proxies, request_head, run_edge, run_upstream
+from bench.proxies import (
+    AGENTS,
+    CADDY,
+    NGINX,
+    Proxy,
+    StartProxy,
+    find_proxies,
+    request_head,
+    run_edge,
+    run_relay,
+    run_upstream,
+)
 from bench.row import Row, Runs
 from roost.http.server.server import raise_descriptor_limit
 
@@ -33,7 +44,15 @@ _HANDSHAKE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 )
 _MESSAGE = b"\x81\xc0" + bytes(4) + b"x" * 64  # a masked text frame
-_OWN, _BARE = "the edge", "no proxy"
+_OWN, _BARE, _RELAY = "the edge", "no proxy", "a relay on uvloop that looks at no byte"
+_REQUEST_SHORTFALL = (
+    "What is above the relay is the edge's: it reads the head, finds the agent and checks the token, in Python. On an "
+    "AMD EPYC it was 0.93 x."
+)
+_MESSAGE_SHORTFALL = (
+    "A relay of the same event loop that looks at no byte is the limit for Python, above nginx; what is above the "
+    "relay is the edge's."
+)
 
 
 class _Figures(NamedTuple):
@@ -65,13 +84,15 @@ def run(folder: Path) -> Iterator[Row]:
     with ExitStack() as stack:
         upstream = stack.enter_context(run_upstream(machine.client))
         stack.enter_context(pinned_to(machine.client))
-        figures = _measure_load(folder, machine, upstream, proxies)
-        yield _row("request to an agent's port, CPU", "us", "<= 1 x", {k: v.cpu for k, v in figures.items()})
+        figures = _measure_load(folder, machine, upstream, {**proxies, _RELAY: run_relay})
+        cpu = {k: v.cpu for k, v in figures.items()}
+        yield _row("request to an agent's port, CPU", "us", "<= 1 x", cpu, _REQUEST_SHORTFALL)
         name = f"requests to an agent's port, {_CONNECTIONS} at a time"
         yield _row(name, "/s", "", {k: v.rate for k, v in figures.items()})
         yield _row(f"{name}, p50", "ms", "", {k: v.p50 for k, v in figures.items()})
         yield _row(f"{name}, p99", "ms", "", {k: v.p99 for k, v in figures.items()})
-        yield _row("WebSocket message there and back, CPU", "us", "<= 1 x", {k: v.echo_cpu for k, v in figures.items()})
+        name = "WebSocket message there and back, CPU"
+        yield _row(name, "us", "<= 1 x", {k: v.echo_cpu for k, v in figures.items()}, _MESSAGE_SHORTFALL)
         sockets = {name: _measure_idle(folder, machine, upstream, start) for name, start in proxies.items()}
         idle = {name: after for name, (_, after) in sockets.items()} | {f"{_OWN} without them": sockets[_OWN][0]}
         yield _row(f"memory with {_SOCKETS:,} idle WebSockets", "MB", "<= 1 x", idle)
@@ -79,10 +100,10 @@ def run(folder: Path) -> Iterator[Row]:
         yield _row(f"memory of {_SLOW_READERS} slow readers", "MB", "<= 5 x", slow)
 
 
-def _row(name: str, unit: str, goal: str, figures: Mapping[str, Runs]) -> Row:
+def _row(name: str, unit: str, goal: str, figures: Mapping[str, Runs], shortfall: str = "") -> Row:
     reference = NGINX if NGINX in figures else CADDY
     others = {key: value for key, value in figures.items() if key not in {_OWN, reference}}
-    return Row(name, figures[_OWN], unit, reference, figures[reference], goal, others)
+    return Row(name, figures[_OWN], unit, reference, figures[reference], goal, others, shortfall)
 
 
 def _measure_load(

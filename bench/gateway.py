@@ -20,6 +20,10 @@ from tests.journeys.server_process import ServerProcess, up
 _SMALL, _CHUNK, _BIG, _HUGE = 4 * 1024, 1024**2, 100 * 1024**2, 1024**3
 _GETS, _CONNECTIONS, _LAST_BYTES = 4_000, 16, 40
 _LAST = "bytes=-1"
+_SHORTFALL = (
+    "The server hashes all that it sends, in Python; Caddy hashes nothing. The processor decides: on an AMD EPYC it "
+    "was 1.07 x for small files and 0.97 x for large ones."
+)
 _REFERENCE = "Caddy's file server"
 
 
@@ -38,10 +42,12 @@ def run(folder: Path) -> Iterator[Row]:
         paths = {name: f"/ipfs/{ours.upload(files / name)}" for name in sizes}
         own = partial(_rate, ours.port, ours.host, paths["small"])
         rates, their_rates = take_turns(own, partial(_rate, port, f"localhost:{port}", "/small"))
-        yield Row("gateway: GETs of 4 KiB, verified", rates, "/s", _REFERENCE, their_rates, ">= 0.85 x")
+        name = "gateway: GETs of 4 KiB, verified"
+        yield Row(name, rates, "/s", _REFERENCE, their_rates, ">= 0.85 x", shortfall=_SHORTFALL)
         with ours.client as mine:
             speeds, their_speeds = take_turns(partial(_speed, mine, paths["big"]), partial(_speed, theirs, "/big"))
-            yield Row("gateway: GET of 100 MiB, verified", speeds, "MB/s", _REFERENCE, their_speeds, ">= 0.9 x")
+            name = "gateway: GET of 100 MiB, verified"
+            yield Row(name, speeds, "MB/s", _REFERENCE, their_speeds, ">= 0.9 x", shortfall=_SHORTFALL)
             first, far = (partial(_get_last_byte, mine, paths[name]) for name in ("chunk", "huge"))
             near, away = time_in_turns(first, far, rounds=_LAST_BYTES, warm=10)
             yield Row("gateway: the last byte of 1 GiB, p50", away, "ms", "of a file of 1 MiB", near, "<= 1.3 x")

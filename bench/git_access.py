@@ -1,6 +1,7 @@
 """Clones and pushes with the real Git, beside `git http-backend` behind a small CGI server.
 
-A push to an agent also checks its files, writes them to the workspace and makes both durable.
+A push to an agent also checks its files, writes them to the workspace and makes both durable. A push to the backend
+syncs nothing if it is small; a further backend also has work trees, and makes repository and work tree durable.
 """
 
 import os
@@ -19,48 +20,71 @@ from tests.conformance.git_objects import git
 from tests.journeys.server_process import ServerProcess, up
 
 _FILES, _LARGE, _HUGE, _REFERENCES = 10_000, 60 * 1024**2, 10**9, 2_000
-_HUGE_ROUNDS, _SECONDS = 2, 600
+_FIRST_PUSHES, _HUGE_ROUNDS, _SECONDS = 3, 2, 600
 _REFERENCE = "git http-backend"
+_DURABLE = "with a durable work tree"
+_DURABLE_SETTINGS = {"core.fsync": "all", "receive.denyCurrentBranch": "updateInstead"}
+_SYNC_HOOK = "#!/bin/sh\nexec sync -f .\n"
+_SHORTFALL = (
+    "The disk's, because a small push to the backend syncs nothing and writes no work tree; the rest is the kernel's "
+    "and Git's, for two sandboxes and three hooks."
+)
+_CLONE_SHORTFALL = "The runs are on both sides of the goal: the sandbox takes about 10 ms, which is the goal's margin."
+_FIRST_SHORTFALL = (
+    "What the backend takes with a durable work tree is the disk's. Of what is above it the sandboxes and the creation "
+    "of the repository are a part; it is not taken apart further."
+)
 
 
 def run(folder: Path) -> Iterator[Row]:
-    with _run_both(folder) as both:
-        idle = read_memory(both.server.pid, "VmRSS")
+    with _run_servers(folder) as servers:
+        idle = read_memory(servers.server.pid, "VmRSS")
         for name, files, size in (
             ("10,000 files", _FILES, 1024),
             ("60 MiB in one file", 1, _LARGE),
             ("2,000 references", 100, 1024),
         ):
             work = _fill(folder / name, files, size)
-            urls = both.create(name)
-            yield _first_push(work, name, urls)
+            repositories = [servers.create(f"{name}, {number}") for number in range(_FIRST_PUSHES)]
+            yield _first_push(work, name, repositories)
+            urls = repositories[-1]
             if "references" in name:
-                both.tag_main(urls)
+                servers.tag_main(urls)
             yield _compare_clones(folder, name, urls)
-            ours, theirs = take_turns(*(partial(_time_push, work, url) for url in urls))
-            yield Row(f"git: push of one change, {name}", ours, "ms", _REFERENCE, theirs, "<= 1.3 x")
-        peak = read_memory(both.server.pid, "VmHWM") - idle
+            pushes = take_turns(*(partial(_time_push, work, url) for url in urls))
+            yield _push_row(f"git: push of one change, {name}", pushes, _SHORTFALL)
+        peak = read_memory(servers.server.pid, "VmHWM") - idle
         yield Row("git: memory of the server above idle", peak, "MB", goal="< 80 MB")
 
 
 def run_large(folder: Path) -> Iterator[Row]:
     """Measure the first push of 1 GB of files, half of which is random, and clones of it."""
     work = _fill(folder / "huge", 250, _HUGE // 250)
-    with _run_both(folder) as both:
-        urls = both.create("huge")
-        yield _first_push(work, "1 GB", urls)
+    with _run_servers(folder) as servers:
+        urls = servers.create("huge")
+        yield _first_push(work, "1 GB", [urls])
         yield _compare_clones(folder, "1 GB", urls, _HUGE_ROUNDS)
 
 
-def _first_push(work: Path, name: str, urls: Sequence[str]) -> Row:
-    push = partial(git, work, "push", "-q", seconds=_SECONDS)
-    ours, theirs = (measure_seconds(lambda url=url: push(url, "main")) * 1000 for url in urls)
-    return Row(f"git: first push, {name}", ours, "ms", _REFERENCE, theirs, "<= 1.3 x")
+def _first_push(work: Path, name: str, repositories: Sequence[Sequence[str]]) -> Row:
+    """Push to empty repositories; each has its URLs at all servers."""
+
+    def push(url: str) -> float:
+        return measure_seconds(lambda: git(work, "push", "-q", url, "main", seconds=_SECONDS)) * 1000
+
+    pushes = list(zip(*(map(push, urls) for urls in repositories), strict=True))
+    return _push_row(f"git: first push, {name}", pushes, _FIRST_SHORTFALL)
+
+
+def _push_row(name: str, pushes: Sequence[Sequence[float]], shortfall: str) -> Row:
+    ours, theirs, durable = pushes
+    others = {f"{_REFERENCE} {_DURABLE}": durable}
+    return Row(name, ours, "ms", _REFERENCE, theirs, "<= 1.3 x", others, shortfall)
 
 
 def _compare_clones(folder: Path, name: str, urls: Sequence[str], runs: int = RUNS) -> Row:
-    ours, theirs = time_in_turns(*(partial(_clone, folder, url) for url in urls), rounds=1, runs=runs)
-    return Row(f"git: clone, {name}", ours, "ms", _REFERENCE, theirs, "<= 1.1 x")
+    ours, theirs = time_in_turns(*(partial(_clone, folder, url) for url in urls[:2]), rounds=1, runs=runs)
+    return Row(f"git: clone, {name}", ours, "ms", _REFERENCE, theirs, "<= 1.1 x", shortfall=_CLONE_SHORTFALL)
 
 
 def _clone(folder: Path, url: str) -> None:
@@ -80,24 +104,30 @@ def _time_push(work: Path, url: str) -> float:
 
 
 @dataclass(frozen=True)
-class _BothServers:
-    """Our server and `git http-backend`."""
+class _Servers:
+    """Our server, `git http-backend`, and one with durable work trees."""
 
     server: ServerProcess
     folder: Path
     backend: str
+    durable: str
 
-    def create(self, name: str) -> tuple[str, str]:
-        """Create an empty repository at both, and return its URLs."""
+    def create(self, name: str) -> tuple[str, str, str]:
+        """Create an empty repository at all servers, and return its URLs."""
         agent = self.server.create(name, "hermes")
         address = f"agents.localhost:{self.server.url.rpartition(':')[2]}/v0/agents/{agent['agentId']}/git"
-        git(self.folder / "backend", "init", "-q", "--bare", "-b", "main", agent["agentId"])
-        return f"http://x:{agent['gatewayToken']}@{address}", f"{self.backend}/{agent['agentId']}"
+        name = agent["agentId"]
+        git(self.folder / "backend", "init", "-q", "--bare", "-b", "main", name)
+        git(self.folder / "durable", "init", "-q", "-b", "main", name)
+        hook = self.folder / "durable" / name / ".git/hooks/post-receive"
+        hook.write_text(_SYNC_HOOK)
+        hook.chmod(0o755)
+        return f"http://x:{agent['gatewayToken']}@{address}", f"{self.backend}/{name}", f"{self.durable}/{name}"
 
     def tag_main(self, urls: Sequence[str]) -> None:
-        """Give both repositories many references, which no push to an agent can make."""
+        """Give all repositories many references, which no push to an agent can make."""
         name = urls[1].rpartition("/")[2]
-        for repository in (self.folder / "data/git" / name, self.folder / "backend" / name):
+        for repository in (self.folder / server / name for server in ("data/git", "backend", "durable")):
             commit = git(repository, "rev-parse", "main")
             lines = "".join(f"create refs/tags/t{number} {commit}\n" for number in range(_REFERENCES))
             git(repository, "update-ref", "--stdin", data=lines.encode())
@@ -105,9 +135,13 @@ class _BothServers:
 
 
 @contextmanager
-def _run_both(folder: Path) -> Iterator[_BothServers]:
-    with up(folder / "data", "--no-first-agent") as server, run_backend(folder / "backend") as backend:
-        yield _BothServers(server, folder, backend)
+def _run_servers(folder: Path) -> Iterator[_Servers]:
+    with (
+        up(folder / "data", "--no-first-agent") as server,
+        run_backend(folder / "backend") as backend,
+        run_backend(folder / "durable", **_DURABLE_SETTINGS) as durable,
+    ):
+        yield _Servers(server, folder, backend, durable)
 
 
 def _fill(work: Path, files: int, size: int) -> Path:
@@ -122,5 +156,7 @@ def _fill(work: Path, files: int, size: int) -> Path:
 def _commit_all(work: Path) -> Path:
     git(work, "init", "-q", "-b", "main")
     git(work, "add", "-A")
+    git(work, "config", "gc.auto", "0")  # a collection in the background would run during the first push only
     git(work, "commit", "-qm", "all")
+    git(work, "repack", "-adq")
     return work

@@ -35,6 +35,12 @@ class _Latency(NamedTuple):
     p99: float
 
 
+_SHORTFALL = (
+    "What an agent answers has the priority of agents, and waits for its turn among theirs; the list of agents, which "
+    "the server answers alone, shows what the server keeps for itself."
+)
+
+
 def run(folder: Path) -> Iterator[Row]:
     compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as an installed server is
     with up(folder / "data", "--no-first-agent", **compiled) as server, ThreadPoolExecutor(2) as executor:
@@ -46,7 +52,8 @@ def run(folder: Path) -> Iterator[Row]:
             with _keep_busy(server, agents, work):
                 for what, found in _measure_requests(server, agents[0]).items():
                     yield Row(f"{what}, {state}, p50", found.p50, "ms", "idle", idle[what].p50)
-                    yield Row(f"{what}, {state}, p99", found.p99, "ms", "idle", idle[what].p99, "<= 5 x")
+                    name, before = f"{what}, {state}, p99", idle[what].p99
+                    yield Row(name, found.p99, "ms", "idle", before, "<= 5 x", shortfall=_SHORTFALL)
                 yield Row(f"kill -9 to ready, {state}", _measure_start(server), "s", "idle", idle_start, "<= 5 s")
 
 

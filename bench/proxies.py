@@ -112,6 +112,13 @@ def run_edge(_folder: Path, upstream: int, cpu: int) -> Iterator[Proxy]:
 
 
 @contextlib.contextmanager
+def run_relay(_folder: Path, upstream: int, cpu: int) -> Iterator[Proxy]:
+    port = free_port()
+    with _serving("relay", cpu, port, upstream) as pid:
+        yield Proxy(port, (pid,))
+
+
+@contextlib.contextmanager
 def run_nginx(folder: Path, upstream: int, cpu: int) -> Iterator[Proxy]:
     port, auth = free_port(), free_port()
     config = folder / "nginx.conf"
@@ -222,6 +229,41 @@ async def _serve_upstream(port: int) -> None:
     await server.serve_forever()
 
 
+class _Relay(asyncio.Protocol):
+    """One side of a connection that hands bytes on without looking at them; `upstream` is 0 on the upstream's side."""
+
+    def __init__(self, upstream: int, peer: "_Relay | None" = None) -> None:
+        self._upstream, self.peer, self.unsent = upstream, peer, b""
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        if self.peer is None:
+            self._dialling = asyncio.create_task(self._dial())
+        else:
+            self.peer.peer = self
+            self.transport.write(self.peer.unsent)
+
+    def data_received(self, data: bytes) -> None:
+        if self.peer is None:
+            self.unsent += data
+        else:
+            self.peer.transport.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever ended it
+        if self.peer is not None:
+            self.peer.transport.close()
+
+    async def _dial(self) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: _Relay(0, self), "127.0.0.1", self._upstream)
+
+
+async def _serve_relay(port: int, upstream: int) -> None:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Relay(upstream), "127.0.0.1", port, backlog=1024)
+    await server.serve_forever()
+
+
 def _agent_id(agent: int) -> str:
     return f"agent{agent}"
 
@@ -300,6 +342,8 @@ def _main(server: str, *ports: str) -> None:
     numbers = [int(port) for port in ports]
     if server == "upstream":
         uvloop.run(_serve_upstream(*numbers))
+    elif server == "relay":
+        uvloop.run(_serve_relay(*numbers))
     elif server == "auth":
         _serve_auth(*numbers)
     else:

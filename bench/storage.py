@@ -23,6 +23,7 @@ _ROUNDS = 3
 _SMALL = 3000
 _MB = 1e6
 _REFERENCE = "sha256 of the same file"
+_READ = "Each piece is read, hashed and handed on by Python, which looks up its place; the reference reads and hashes."
 
 
 async def run(folder: Path) -> AsyncGenerator[Row]:
@@ -43,7 +44,7 @@ async def run(folder: Path) -> AsyncGenerator[Row]:
         measured = [await _measure_file(env, file, number) for number in range(_ROUNDS)]
         hashed, wrote, read = zip(*measured, strict=True)
         yield Row("receive and commit, 1 GiB, durable, v1", wrote, "MB/s", _REFERENCE, hashed, ">= 0.45 x")
-        yield Row("verified read, 1 GiB, v1", read, "MB/s", _REFERENCE, hashed, ">= 0.5 x")
+        yield Row("verified read, 1 GiB, v1", read, "MB/s", _REFERENCE, hashed, ">= 0.5 x", shortfall=_READ)
         began = time.perf_counter()
         await _store_small_files(env)
         took = (time.perf_counter() - began) * 1000

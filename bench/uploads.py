@@ -21,6 +21,9 @@ _ROUNDS = 5
 _PARALLEL = 8
 _SMALL = 3000
 _MB = 1e6
+_SHORTFALL = (
+    "A copy of the file with fsync, which neither checks nor hashes, is the limit: the disk's and the kernel's time."
+)
 _BOUNDARY = "the-boundary-of-the-benchmark"
 
 
@@ -37,7 +40,8 @@ def run(folder: Path) -> Iterator[Row]:
         rounds = [_measure_round(client, file, folder / "copy") for _ in range(_ROUNDS)]
         hashed, sent, copied = zip(*rounds, strict=True)
         others = {"copied and synced": copied}
-        yield Row("upload, 1 GiB, durable", sent, "MB/s", "sha256 of the same file", hashed, ">= 0.45 x", others)
+        reference, goal = "sha256 of the same file", ">= 0.45 x"
+        yield Row("upload, 1 GiB, durable", sent, "MB/s", reference, hashed, goal, others, _SHORTFALL)
         one = read_memory(server.pid, "VmHWM") - idle
         yield Row("memory of the server above idle: uploads of 1 GiB", one, "MB", goal="< 80 MB")
         _run_in_parallel([lambda name=f"p{number}": client.send([file], name) for number in range(_PARALLEL)])

@@ -29,6 +29,7 @@ _WORDS = """
 _CHUNKS, _CHUNK_TOKENS, _PLAIN_BATCH, _BATCHES, _THREADS = 40, 200, 8, 3, 2
 _REFERENCE = "plain onnxruntime session"
 _QUERY, _QUERY_TOKENS = "what do people sell at the market in the morning", 12
+_SHORTFALL = "A process in a sandbox has the model; the reference has neither a tokenizer nor the way to it and back."
 _ROUNDS, _PDF_ROUNDS = 10, 6
 _PAGES = 50
 
@@ -51,7 +52,8 @@ async def run(folder: Path) -> AsyncGenerator[Row]:
     queries, plain_queries = await time_in_turns_async(
         partial(model.embed_texts, [_QUERY]), embed_plainly, rounds=_ROUNDS
     )
-    yield Row("embed a query, p50", queries, "ms", _REFERENCE, plain_queries, "<= 2 x")
+    name = "embed a query, p50"
+    yield Row(name, queries, "ms", _REFERENCE, plain_queries, "<= 2 x", shortfall=_SHORTFALL)
     (worker,) = model._workers.idle  # noqa: SLF001 - its memory is measured
     yield Row("peak memory of the embedding process", read_memory(worker.pid, "VmHWM"), "MB", goal="< 500 MB")
     await model.close()

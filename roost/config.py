@@ -27,11 +27,18 @@ def load_settings(environment: Mapping[str, str] | None = None, **flags: Any) ->
     file = _read_file(parse_path(given.get("data") or ".roost") / "roost.toml")
     data_home = source.get("XDG_DATA_HOME") or "~/.local/share"
     texts = {name: _as_text(name, value) for name, value in {**file, **given}.items()}
-    values = {"engines": f"{data_home}/roost/engines"} | {name: text for name, text in texts.items() if text}
+    defaults = {"engines": f"{data_home}/roost/engines", "kubernetes_api": _find_cluster(source)}
+    values = defaults | {name: text for name, text in texts.items() if text}
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise BadSettings(_describe_error(error.errors()[0])) from None
+
+
+def _find_cluster(environment: Mapping[str, str]) -> str | None:
+    """Return the address that each pod of Kubernetes has of its API server; None outside of pods."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    return f"https://{f'[{host}]' if ':' in host else host}:{port}" if host else None
 
 
 def variable_name(setting: str) -> str:

@@ -1,11 +1,12 @@
 """Types of settings: how their texts are parsed, and what each may be. Pure."""
 
 import ipaddress
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
@@ -22,7 +23,7 @@ _PORTS_LIMIT = 1000
 _GIB = 1024**3
 _MIN_BYTES = 64 * 1024**2
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": _GIB}
-_SIZE = re.compile(r"([0-9]{1,19})([KMG]?)", re.IGNORECASE | re.ASCII)
+_SIZE = re.compile(r"([0-9]{1,19})(?:([KMG])i?)?", re.IGNORECASE | re.ASCII)
 _HOST = re.compile(r"([a-z0-9._-]{1,253})=(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?")
 _PAYMENT_ASSET = re.compile(
     r"(?:([a-z0-9][a-z0-9-]{0,31})@)?eip155:([1-9][0-9]{0,15})/(0x[0-9a-fA-F]{40})=([^/=]{1,64})/([^/=]{1,16})"
@@ -39,7 +40,7 @@ def _parse_integer(text: str) -> int:
 
 def _parse_size(text: str) -> int:
     found = _SIZE.fullmatch(text)
-    size = int(found[1]) * _UNITS[found[2].upper()] if found else 0
+    size = int(found[1]) * _UNITS[(found[2] or "").upper()] if found else 0
     if size < _MIN_BYTES:
         raise ValueError("must be a number of bytes of at least 64M, like 2147483648, 2048M or 2G")
     return size
@@ -117,6 +118,15 @@ def _parse_name_server(item: str) -> tuple[str, int]:
     return str(found.address), found.port
 
 
+def _parse_peer_address(text: str) -> str:
+    """Parse `192.0.2.7:8643`, `[2001:db8::7]:8643` or `one.internal:8643`."""
+    try:
+        parse_host_port(text)
+    except InvalidTarget:
+        raise ValueError("must be host:port") from None
+    return text
+
+
 def _parse_model_servers(text: str) -> Mapping[str, int]:
     """Parse `ollama=11434,lmstudio=1234`, or `none`."""
     found = {} if text.lower() == "none" else dict(map(_parse_model_server, _parse_list(text)))
@@ -183,6 +193,38 @@ def _parse_token(text: str) -> Sensitive[str]:
     return Sensitive(text)
 
 
+def _parse_engine_images(text: str) -> Mapping[str, Sequence[str]]:
+    """Parse `openclaw@2026.9.6,hermes@0.19.0`; the first version of an engine is its newest."""
+    versions: dict[str, list[str]] = {}
+    for item in _parse_list(text):
+        engine, _, version = item.partition("@")
+        if not engine or not version:
+            raise ValueError("must be a list of engine@version")
+        versions.setdefault(engine, []).append(version)
+    return versions
+
+
+def _parse_uid(text: str) -> int | None:
+    uid = None if text.lower() == "none" else _parse_integer(text)
+    if uid == 0:
+        raise ValueError("must be a user without rights, or `none`")
+    return uid
+
+
+def _parse_labels(text: str) -> Mapping[str, str]:
+    labels = json.loads(text or "{}")
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in cast("Any", labels).values()):
+        raise ValueError("must be a JSON object of strings")
+    return cast("Mapping[str, str]", labels)
+
+
+def _parse_objects(text: str) -> Sequence[Mapping[str, Any]]:
+    objects = json.loads(text or "[]")
+    if not isinstance(objects, list) or not all(isinstance(one, dict) for one in cast("list[object]", objects)):
+        raise ValueError("must be a JSON list of objects")
+    return cast("Sequence[Mapping[str, Any]]", objects)
+
+
 def _parse_blobs(text: str) -> str:
     if "://" in text and not text.startswith(("s3://", "gs://", "az://")):
         raise ValueError("must be a folder, or s3://, gs:// or az:// with a bucket")
@@ -220,8 +262,20 @@ HostOverrides = Annotated[Mapping[str, HostOverride], BeforeValidator(_parse_hos
 NameServers = Annotated[tuple[tuple[str, int], ...], _list_of(_parse_name_server)]
 ModelServerPorts = Annotated[Mapping[str, int], BeforeValidator(_parse_model_servers)]
 PaymentAssetList = Annotated[tuple[PaymentAsset, ...], _list_of(_parse_payment_asset)]
+OptionalHostPort = Annotated[str | None, _unless_none(_parse_peer_address)]
 OptionalFile = Annotated[Path | None, _unless_none(parse_path)]
 ProtectedUrl = Annotated[str | None, _unless_none(_parse_protected_url)]
 OptionalUrl = Annotated[str | None, _unless_none(_parse_url)]
 AuthSecret = Annotated[Sensitive[str] | None, _unless_none(_parse_auth_secret)]
 Token = Annotated[Sensitive[str] | None, _unless_none(_parse_token)]
+EngineImages = Annotated[Mapping[str, Sequence[str]], BeforeValidator(_parse_engine_images)]
+Uid = Annotated[int | None, BeforeValidator(_parse_uid)]
+Labels = Annotated[Mapping[str, str], BeforeValidator(_parse_labels)]
+Objects = Annotated[Sequence[Mapping[str, Any]], BeforeValidator(_parse_objects)]
+
+
+def declare_setting(default: str | Callable[[Mapping[str, Any]], str] | None, description: str) -> Any:
+    """Declare a setting. A default is written as in the environment, or computed from the settings before it."""
+    if callable(default):
+        return Field(default_factory=default, description=description, validate_default=True)
+    return Field(default, description=description, validate_default=True)

@@ -1,22 +1,24 @@
 """The settings of a server: each has one declaration, a field of `Settings` with its type, default and help."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from roost.core.problem import InvalidInput
 from roost.core.sensitive import Sensitive
 from roost.drivers.embedding.contract import EmbeddingSettings
 from roost.drivers.model.contract import ModelSettings
+from roost.kubernetes_settings import KubernetesSettings
 from roost.net.addresses import parse_address
 from roost.setting_types import (
     AuthSecret,
     Blobs,
     Capacity,
     Domain,
+    EngineImages,
     Flag,
     Folder,
     HostNames,
@@ -28,6 +30,7 @@ from roost.setting_types import (
     NameServers,
     Networks,
     OptionalFile,
+    OptionalHostPort,
     OptionalUrl,
     PaymentAssetList,
     Port,
@@ -42,6 +45,7 @@ from roost.setting_types import (
     Url,
     Urls,
 )
+from roost.setting_types import declare_setting as _setting
 
 SECRET_SETTINGS = frozenset(
     """
@@ -67,14 +71,7 @@ def _default_database(values: Mapping[str, Any]) -> str:
     return f"sqlite:///{values['data'] / 'roost.db'}"
 
 
-def _setting(default: str | Callable[[Mapping[str, Any]], str] | None, description: str) -> Any:
-    """Declare a setting. A default is written as in the environment, or computed from the settings before it."""
-    if callable(default):
-        return Field(default_factory=default, description=description, validate_default=True)
-    return Field(default, description=description, validate_default=True)
-
-
-class Settings(BaseModel):
+class Settings(KubernetesSettings):
     """All settings of a server. Defaults are written as in `roost.toml`; `docs/reference/settings.md` lists all."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -140,12 +137,22 @@ class Settings(BaseModel):
     keep_agents_on_stop: Literal["false", "true"] = _setting(
         "false", "`true` leaves agents running at SIGTERM, for the next server to adopt; Ctrl-C always stops them."
     )
+    peer_address: OptionalHostPort = _setting(
+        None,
+        "The `host:port` at which other servers of the same database reach this one, for requests for its agents, and "
+        "so that agents can be moved to it; it listens there, with TLS. By default they cannot.",
+    )
     database_url: Annotated[Sensitive[str], BeforeValidator(Sensitive)] = _setting(
         _default_database,
         "`postgresql://...`; the default is a SQLite file in the data folder.",
     )
     blobs: Blobs = _setting(
         "blobs", "Storage of file content: a folder, or `s3://`, `gs://`, `az://` and bucket/prefix."
+    )
+    git_storage: Literal["folder", "blobs"] = _setting(
+        "folder",
+        "Where the Git repositories of agents are: in a `folder` of the data folder, or among the `blobs`, where other "
+        "servers of the same database find them; the folder is a cache then.",
     )
     kek: Kek = _setting(
         None, "Key-encryption key, 64 hexadecimal digits; by default the server generates one in the data folder."
@@ -156,6 +163,39 @@ class Settings(BaseModel):
     engines: Folder = _setting(
         "$XDG_DATA_HOME/roost/engines",
         "The folder of installed engines; servers of a machine can share it.",
+    )
+    runtime: Literal["bwrap", "docker", "kubernetes"] = _setting(
+        "bwrap",
+        "Where the containers of agents are: `bwrap`, processes of this machine; `docker`, a Docker Engine; or "
+        "`kubernetes`, pods of a cluster.",
+    )
+    other_runtime: Literal["bwrap", "docker"] | None = _setting(
+        None, "A second runtime, to which and from which `roost move` moves agents; by default there is none."
+    )
+    engine_images: EngineImages = _setting(
+        "",
+        "Versions of engines that images have, `openclaw@2026.9.6,hermes@0.19.0`, the newest of each first; by default "
+        "those that are installed on this machine, with `kubernetes` the default of each engine.",
+    )
+    sandbox: Literal["bwrap", "landlock"] = _setting(
+        "bwrap",
+        "How programs that read hostile input (Git, images, documents) are confined: by `bwrap`, or by `landlock` "
+        "where a server may make no namespaces, as in a restricted pod.",
+    )
+    docker_socket: Folder = _setting(
+        "/var/run/docker.sock",
+        "The socket of that engine, or of Podman's service. Its users are as good as root there.",
+    )
+    docker_image: str = _setting(
+        "buildpack-deps:bookworm-scm",
+        "The image below those of the agents, with Python 3.11 or newer as `/usr/bin/python3`, Git, curl and "
+        "certificate authorities; it is pulled if it is not there.",
+    )
+    docker_repository: str = _setting(
+        "", "The prefix of ready images, `registry.example.com/team`, which are pulled; by default they are made here."
+    )
+    docker_oci_runtime: str = _setting(
+        "", "The OCI runtime of agents' containers, such as `runsc` of gVisor; by default that of the engine."
     )
     log_level: Literal["debug", "info", "warning", "error"] | None = _setting(
         None, "`debug`, `info`, `warning` or `error`; the default is `info`, on a terminal `warning`."
@@ -292,6 +332,20 @@ class Settings(BaseModel):
         if self.embedding_url is None or self.embedding_model is None:
             return None
         return EmbeddingSettings(self.embedding_url, self.embedding_model, self.embedding_key)
+
+    @model_validator(mode="after")
+    def _check_runtimes(self) -> Self:
+        if self.other_runtime == self.runtime:
+            raise BadSettings(f"other_runtime: must be another one than runtime, got {self.other_runtime} for both")
+        if self.engine_images and "bwrap" in (self.runtime, self.other_runtime):
+            raise BadSettings("engine_images: bwrap has no images; unset it, or choose another runtime")
+        if self.runtime == "kubernetes":
+            for name in ("other_runtime", "agent_ports"):
+                if getattr(self, name) is not None:
+                    raise BadSettings(f"{name}: agents of a cluster cannot have it; unset it")
+            if self.peer_address is None and not self.database_url.reveal().startswith("sqlite"):
+                raise BadSettings("peer_address: servers of a cluster pass requests on to each other; set it")
+        return self
 
     @model_validator(mode="after")
     def _check_embedding(self) -> Self:

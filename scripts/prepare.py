@@ -1,12 +1,13 @@
-"""Install the engines and build the dashboard and the docs: `.venv/bin/python scripts/prepare.py [start|rest]`.
+"""Install the engines and build the dashboard and the docs: `python scripts/prepare.py [start|background|rest]`.
 
-In two lanes beside each other, because each waits much for the network, the disk, or one processor. Before the first
-start of a server (`start`), only what the first agent needs is installed; the rest comes beside that server, at the
-lowest priority (decision 0053). It may be stopped at any time: the next run does what is missing.
+In lanes beside each other, because each waits much for the network, the disk, or one processor. Before the first
+start of a server (`start`), only what the first agent needs is installed; the `rest` comes beside that server, in the
+`background` at the lowest priority (decision 0053). It may be stopped at any time: the next run does what is missing.
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,7 +24,12 @@ INSTALL = (sys.executable, "-m", "roost", "engines", "install")
 LIST = (sys.executable, "-m", "roost", "agents", "list", "-o", "json")
 PATIENCE_SECONDS, PAUSE_SECONDS = 90, 2
 PAGES = tuple((sys.executable, f"scripts/{name}.py") for name in ("dashboard", "docs"))
-REST = ("nice", "-n", "19", sys.executable, str(Path(__file__).resolve()), "rest")
+TEST_PROGRAMS = tuple(
+    (sys.executable, "-m", f"tests.support.{name}") for name in ("docker_engine", "kubernetes_programs")
+)
+PREPARE = (sys.executable, str(Path(__file__).resolve()))
+BACKGROUND, REST = (*PREPARE, "background"), ("nice", "-n", "19", *PREPARE, "rest")
+AUTOGROUP = Path("/proc/self/autogroup")
 ENVIRONMENT = {**os.environ, "ROOST_URL": ""}
 
 
@@ -31,8 +37,11 @@ def main(scope: str = "all") -> int:
     """Prepare everything, or a part. Returns the first exit code that is not 0."""
     if scope == "start" and not (BUILT / "index.html").exists():
         return start_first()
+    if scope == "background":
+        return run_apart(REST)
     with ThreadPoolExecutor() as lanes:
         if scope == "rest":
+            lower_priority()
             wait_for_agent()
             # Hermes first, because the run that fills OpenClaw's cache would slow down the first agent
             engines = lanes.submit(run_all, [*INSTALL, "hermes"], [*INSTALL, "openclaw"])
@@ -42,7 +51,8 @@ def main(scope: str = "all") -> int:
             return code
         openclaw = lanes.submit(run, [*INSTALL, "openclaw"])
         rest = lanes.submit(install_rest, openclaw)
-        return openclaw.result() or rest.result()
+        programs = lanes.submit(run_all, *TEST_PROGRAMS)
+        return openclaw.result() or rest.result() or programs.result()
 
 
 def start_first() -> int:
@@ -50,8 +60,24 @@ def start_first() -> int:
     if code := run([*INSTALL, "--minimal", "openclaw"]):
         return code
     print("Hermes, the dashboard and the docs are prepared in the background.", flush=True)
-    subprocess.Popen(REST, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
+    subprocess.Popen(BACKGROUND, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.DEVNULL)
     return 0
+
+
+def run_apart(command: Command) -> int:
+    """Run a command in a session of its own, which ends with this one's Ctrl-C, and return its exit code."""
+    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, start_new_session=True) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGINT)
+            return process.wait()
+
+
+def lower_priority() -> None:
+    """Let this session yield to others: where Linux groups processes by session, `nice` orders those of one only."""
+    if AUTOGROUP.exists():
+        AUTOGROUP.write_text("19")
 
 
 def wait_for_agent() -> None:

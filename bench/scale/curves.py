@@ -12,13 +12,14 @@ _HEAD = """# Cost as work grows
 
 Written by `make bench-scale` on {date}, on a machine with {machine}.
 
-Each figure is processor time of the server, the median of three runs (one where each agent
-is started): other programs of a machine change it less than
-the time on a clock. Waiting for the disk is not part of it. One program answers in place of all agents' containers.
+Each figure is processor time of the server, which other programs of a machine change less than the time on a clock: the
+median of three starts (one where each agent is started), the least of five runs of requests and checks. Waiting for
+the disk is not part of it. One program answers in place of all agents' containers.
 
 The growth from a size to the next is the exponent of the size: 0 is the same cost, 1 is ten times the cost at ten
 times the size. A curve is as it should be if no growth is above {flat} (flat), {logarithmic} (logarithmic) or {linear}
-(linear). [Benchmarks](../builders/benchmarks.md#how-costs-grow) says how to measure.
+(linear). A cost counts at most as much as any larger size costs: a peak that a larger size does not have is noise.
+[Benchmarks](../builders/benchmarks.md#how-costs-grow) says how to measure.
 {met} of {judged} curves are.
 """
 
@@ -48,13 +49,20 @@ class Curve:
     @property
     def growth(self) -> Sequence[float]:
         """The exponent between each size and the next."""
-        points = sorted(self.points.items())
-        pairs = itertools.pairwise(points)
-        return [math.log(last / first) / math.log(many / few) for (few, first), (many, last) in pairs]
+        return _exponents(sorted(self.points.items()))
 
     @property
     def is_met(self) -> bool:
-        return all(exponent <= TOLERATED[self.kind] for exponent in self.growth)
+        """Judge each growth, without peaks that a larger size does not have; a curve that never falls has none."""
+        largest_first = sorted(self.points.items(), reverse=True)
+        costs = itertools.accumulate((cost for _, cost in largest_first), min)
+        points = sorted(zip((size for size, _ in largest_first), costs, strict=True))
+        return all(exponent <= TOLERATED[self.kind] for exponent in _exponents(points))
+
+
+def _exponents(points: Sequence[tuple[int, float]]) -> Sequence[float]:
+    pairs = itertools.pairwise(points)
+    return [math.log(last / first) / math.log(many / few) for (few, first), (many, last) in pairs]
 
 
 def write_page(curves: Sequence[Curve], date: str, machine: str, page: Path = PAGE) -> None:

@@ -20,7 +20,9 @@ import sqlalchemy as sa
 from roost import app, config
 from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
 from roost.agents.registry import store
+from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
 from roost.core import clock
+from roost.core.machine.interpreter import freeze_heap
 from roost.core.machine.unix_socket import Stream, StreamHandler, connect_unix
 from roost.drivers.runtime.contract import Container, ContainerSpec, RelayListener, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
@@ -43,6 +45,10 @@ class SimulatedRuntime(FakeRuntime):
         super().__init__(folder)
         self._wardens = wardens
         self._running = {agent_id: Container(agent_id, None, clock.utc_now()) for agent_id in present}
+
+    @property
+    def running(self) -> Collection[str]:
+        return self._running
 
     async def start(self, spec: ContainerSpec) -> Container:
         return self._running.setdefault(spec.agent_id, Container(spec.agent_id, None, clock.utc_now()))
@@ -77,15 +83,21 @@ async def run_starts(data: Path, starts: int, is_present: bool, output: int) -> 
                 began = time.process_time()
                 # A server that stops cleanly would first stop its agents.
                 async with _run_server(data, runtime) as server:
+                    freeze_heap()  # as `roost up` does
                     started = time.process_time() - began
                     reconciler = server.roost.agents.lifecycle.reconciler
+                    automatic = server.roost.agents.lifecycle.workspace.automatic
+                    await automatic._task.stop()  # noqa: SLF001 - would watch workspaces where this takes over 5 s
                     await _wait_until_settled(server.roost, reconciler)
                     settled = time.process_time() - began
-                    await _stop_checks(server.roost)
+                    await reconciler._watch.stop()  # noqa: SLF001 - would run beside that which is measured next
+                    began = time.process_time()
+                    await _watch_workspaces(automatic, len(runtime.running))
+                    watched = time.process_time() - began
                     _write(
                         output,
                         {"port": server.port, "key": server.key(DEFAULT_TENANT)}
-                        | {"start": started, "settled": settled},
+                        | {"start": started, "settled": settled, "watched": watched},
                     )
                     if not await _answer(reconciler, output):
                         return
@@ -100,11 +112,11 @@ async def _wait_until_settled(server: app.RoostServer, reconciler: AgentReconcil
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _stop_checks(server: app.RoostServer) -> None:
-    """Stop what would run beside that which is measured next."""
-    lifecycle = server.agents.lifecycle
-    for task in (lifecycle.reconciler._watch, lifecycle.workspace.automatic._task):  # noqa: SLF001
-        await task.stop()
+async def _watch_workspaces(automatic: AutomaticSnapshots, count: int) -> None:
+    """Begin to watch the workspaces of all agents, and wait until their containers have answered."""
+    await automatic._check()  # noqa: SLF001
+    while sum(watch._waiting is not None for watch in automatic._watches.values()) < count:  # noqa: SLF001
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def _list_agents(data: Path) -> Sequence[str]:

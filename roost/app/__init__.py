@@ -8,6 +8,7 @@ from roost.app.drivers import create_engines as create_engines
 from roost.app.drivers import ensure_data_folder as ensure_data_folder
 from roost.app.drivers import open_database as open_database
 from roost.app.drivers import prepare_engine as prepare_engine
+from roost.app.drivers import prepare_software as prepare_software
 from roost.app.drivers import settings_for_port as settings_for_port
 from roost.app.server import RoostServer as RoostServer
 from roost.app.server import build_server as build_server

@@ -7,17 +7,21 @@ from functools import partial
 
 from starlette.types import ASGIApp
 
+from roost import __version__
 from roost.agents.chat.conversations import ConversationService
 from roost.agents.chat.service import ChatService
 from roost.agents.lifecycle.archives.export import AgentExporter
 from roost.agents.lifecycle.archives.importer import AgentImporter
 from roost.agents.lifecycle.archives.task_import import TaskImport
-from roost.agents.lifecycle.hosts.service import HostService
+from roost.agents.lifecycle.hosts.agent_servers import AgentServers
+from roost.agents.lifecycle.hosts.service import HostService, load_certificate
+from roost.agents.lifecycle.hosts.takeover import AgentTakeover
 from roost.agents.lifecycle.key_revocation.service import KeyRevocation
 from roost.agents.lifecycle.self_service.service import AgentSelfService
 from roost.agents.lifecycle.workflows import trusted_authorities
 from roost.agents.lifecycle.workflows.gateway import PrivateValues, StartupInputCollector
 from roost.agents.lifecycle.workflows.launch_sources import LaunchSources, TemplateSources
+from roost.agents.lifecycle.workflows.move_targets import OtherServers
 from roost.agents.models.gateway.model import ModelTimeouts
 from roost.agents.models.gateway.service import ModelGateway
 from roost.agents.models.keys.service import ModelKeyService, ModelKeyTrial
@@ -26,6 +30,7 @@ from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.egress.agent_dialer import AgentDialer
 from roost.agents.network.routes.service import RouteService
 from roost.agents.network.sign_in.service import SignInService
+from roost.agents.registry.agent_containers import AgentContainers
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.repository import AgentProfiles, AgentRepository, HostAgents
 from roost.agents.setup.channels.repository import ChannelRepository
@@ -59,9 +64,12 @@ from roost.app.storage_services import StorageServices
 from roost.core.machine.disk_space import BALLAST_BYTES, DiskBallast
 from roost.domain_names.service import DomainService
 from roost.drivers.runtime.contract import ContainerLimits, RuntimeFailed
+from roost.drivers.runtime.tls_carrier import make_bridge_certificate
+from roost.drivers.runtime.tls_peers import TlsPeerNetwork
 from roost.http.server.relay import RelayServer
 from roost.identity.caller import Plan
 from roost.settings import Settings
+from roost.storage.files.tus.service import find_host
 from roost.web.service_registry import ServiceGroup
 
 
@@ -99,6 +107,8 @@ class AccessServices(ServiceGroup):
     """Hosts of agents, and the credentials by which owners and agents themselves reach an agent."""
 
     hosts: HostService
+    takeover: AgentTakeover
+    servers: AgentServers
     self_service: AgentSelfService
     key_revocation: KeyRevocation
     sign_in: SignInService
@@ -138,8 +148,8 @@ def build_agent_services(
     templates, packaged = build_templates(core, storage, [engine.id for engine in drivers.engines])
     library = build_library(registry, storage, stored, templates, gateway, dialer.policy)
     inputs = StartupInputCollector(gateway, stored.secrets.environment, stored.channels, library.instances)
-    options = _lifecycle_options(core.settings)
-    start = build_start_services(registry, library, inputs, drivers.git, options)
+    options, others = _lifecycle_options(core.settings), _build_other_servers(core)
+    start = build_start_services(registry, library, inputs, drivers.git, options, others)
     lifecycle = build_lifecycle_services(registry, stored, network, library, start, storage.content, options)
     profiles = AgentProfiles(repository, lifecycle.restart)
     keys = ProviderKeyService(core.db, core.sealer, repository, stored.secrets)
@@ -162,11 +172,13 @@ def build_agent_services(
 def _build_registry(core: CoreServices, drivers: Drivers, app: ASGIApp) -> RegistryServices:
     quotas = {Plan.FREE: core.settings.quota_free, Plan.PAID: core.settings.quota_paid}
     repository = AgentRepository(core.db, core.sealer, quotas, core.host.id, core.addresses.ports)
+    host_agents = HostAgents(core.db, core.host.id)
+    containers = AgentContainers(drivers.runtimes, host_agents)
     return RegistryServices(
         operations=core.operations,
-        runtimes=AgentRuntimes(repository, drivers.runtime, drivers.engines),
-        host_agents=HostAgents(core.db, core.host.id),
-        relays=RelayServer(drivers.runtime, app, agent_proxy(core)),
+        runtimes=AgentRuntimes(repository, containers, drivers.engines),
+        host_agents=host_agents,
+        relays=RelayServer(containers, app, agent_proxy(core)),
         tokens=core.identity.gateway_tokens,
         token_reads=core.identity.token_reads,
         sealer=core.sealer,
@@ -237,8 +249,12 @@ def _build_access(
     repository, origin, identity = registry.runtimes.agents, registry.origin, core.identity
     tokens = identity.gateway_tokens
     stop_server = partial(signal.raise_signal, signal.SIGINT)  # SIGTERM may keep agents
+    runtime = registry.runtimes.runtime
+    shared_runtime = runtime.name if runtime.is_shared else None
     return AccessServices(
-        hosts=HostService(core.db, core.host, stop_server),
+        hosts=HostService(core.db, core.host, stop_server, core.settings.peer_address, shared_runtime),
+        takeover=AgentTakeover(core.db, core.host.id, shared_runtime),
+        servers=AgentServers(core.db, core.host.id, lifecycle.start.move.targets.others.network, find_host),
         self_service=AgentSelfService(repository, lifecycle.details, identity.platform_tokens, origin, profiles),
         key_revocation=KeyRevocation(identity.api_keys, tokens, identity.token_reads, repository),
         sign_in=SignInService(core.db, tokens, origin, identity.sessions.failed_logins),
@@ -261,6 +277,13 @@ def _lifecycle_options(settings: Settings) -> LifecycleOptions:
     )
 
 
+def _build_other_servers(core: CoreServices) -> OtherServers:
+    settings = core.settings
+    load = partial(load_certificate, core.db, core.sealer, partial(make_bridge_certificate, "servers"))
+    network = TlsPeerNetwork(settings.peer_address, __version__, load)
+    return OtherServers(network, settings.blobs if "://" in settings.blobs else "")
+
+
 async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> None:
     """Register the host, adopt its agents that run and start the others; `stack` ends all of them cleanly.
 
@@ -272,6 +295,9 @@ async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> 
     reconciler, automatic, disk_guard = lifecycle.reconciler, lifecycle.workspace.automatic, lifecycle.start.disk_guard
     stack.push_async_callback(hosts.stop)
     await hosts.start()
+    await agents.registry.host_agents.assign_runtimes(runtime.assignments)
+    await lifecycle.start.move.targets.discard_copies()
+    peers = lifecycle.start.move.targets.others.network
     if not await runtime.list():  # one that runs proves the same, and a new one takes long on a busy machine
         capabilities = await runtime.probe()
         if not capabilities.usable:
@@ -287,10 +313,14 @@ async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> 
     stack.push_async_callback(agents.registry.relays.close_all)
     stack.push_async_callback(reconciler.stop)
     await reconciler.start()
+    stack.push_async_callback(peers.stop)
+    stack.push_async_callback(agents.access.servers.stop)
+    await peers.start()
     if (ports := repository.ports) is not None:  # after the adoption of agents, before operations start them
         stack.push_async_callback(ports.stop)
         await ports.start()
-    agents.setup.stored.secrets.subscribe(lambda _: reconciler.wake())  # an agent may wait for that
+    # An agent may wait for a secret. Without an agent, all may have changed: the next check sees that in time.
+    agents.setup.stored.secrets.subscribe(lambda agent_id: None if agent_id is None else reconciler.wake())
     stack.push_async_callback(automatic.stop)
     automatic.start()
     stack.push_async_callback(disk_guard.stop)
@@ -299,7 +329,11 @@ async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> 
     workspace.git_maintenance.start()
     stack.push_async_callback(agents.library.agents.skills.checker.stop)
     agents.library.agents.skills.checker.start()
+    stack.push_async_callback(agents.access.takeover.stop)
+    agents.access.takeover.start(reconciler.adopt_agents)
     await workspace.git.enqueue_unfinished_pushes(agents.registry.host_agents)
+    stack.push_async_callback(workspace.git.stop)
+    workspace.git.start()
     stack.push_async_callback(agents.library.hub.maintenance.stop)
     agents.library.hub.maintenance.start()
 

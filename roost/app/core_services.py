@@ -85,7 +85,12 @@ def build_core_services(settings: Settings) -> CoreServices:
     host, sealer, network = load_host_identity(settings.data), load_sealer(settings, db), _build_network(settings, db)
     ports = None if settings.agent_ports is None else AgentPorts(db, host.id, settings.agent_ports)
     addresses = HostAddresses(
-        settings.domain, settings.public_port, settings.public_scheme, ports, domains=network.domains
+        settings.domain,
+        settings.public_port,
+        settings.public_scheme,
+        ports,
+        domains=network.domains,
+        peer_address=settings.peer_address,
     )
     return CoreServices(
         settings=settings,

@@ -1,8 +1,8 @@
 """What a data folder says of itself: its stores in `stores.json`, and the random id of its server in `host-id`.
 
-`stores.json` names the database and the blob store that the folder belongs to, without credentials. A shell often lacks
-the settings of the server's unit or container. Without the file, a command there would take an empty SQLite database
-for that of the folder.
+`stores.json` names the database, the blob store and the runtime that the folder belongs to, without credentials. A
+shell often lacks the settings of the server's unit or container. Without the file, a command there would take an empty
+SQLite database for that of the folder, and a server with another runtime would start its agents without their files.
 """
 
 import hashlib
@@ -21,16 +21,19 @@ from roost.settings import BadSettings, Settings
 
 NAME = "stores.json"
 _HOST_ID = re.compile(r"[A-Za-z0-9-]{1,36}")
-_SETTINGS = {"database": "database_url", "blobs": "blobs"}
+_SETTINGS = {"database": "database_url", "blobs": "blobs", "runtime": "runtime"}
 
 
 def check_stores(settings: Settings) -> None:
-    """Raise BadSettings if the settings name another database or blob store than that of their data folder."""
+    """Raise BadSettings if the settings name another database, blob store or runtime than that of their data folder.
+
+    The two runtimes may change places.
+    """
     path, named = settings.data / NAME, _describe_stores(settings)
     for store, known in _read(path).items():
-        if store in named and named[store] != known:
+        if store in named and named[store] != known and known != f"the runtime {settings.other_runtime}":
             setting = _SETTINGS[store]
-            is_own = known in {"its own SQLite database", "the folder blobs"}
+            is_own = known in {"its own SQLite database", "the folder blobs", "the runtime bwrap"}
             raise BadSettings(
                 f"{setting}: {settings.data} belongs to {known}, but the settings name {named[store]}. "
                 f"{'Unset' if is_own else 'Set'} ROOST_{setting.upper()}, as it is where the server runs; "
@@ -39,10 +42,10 @@ def check_stores(settings: Settings) -> None:
 
 
 def record_stores(settings: Settings) -> None:
-    """Write the file, if there is none. Raises OSError."""
-    path = settings.data / NAME
-    if not path.exists():
-        write_private_file(path, json.dumps(_describe_stores(settings)), replace=False)
+    """Write the file, if there is none or it names another runtime. Raises BadSettings and OSError."""
+    path, named = settings.data / NAME, _describe_stores(settings)
+    if _read(path) != named:
+        write_private_file(path, json.dumps(named), replace=path.exists())
 
 
 def _describe_stores(settings: Settings) -> Mapping[str, str]:
@@ -54,7 +57,7 @@ def _describe_stores(settings: Settings) -> Mapping[str, str]:
     else:
         host = url.netloc.rpartition("@")[2]
         database = f"the database {url.scheme.partition('+')[0]}://{host}{url.path}"
-    return {"database": database, "blobs": _describe_blobs(settings)}
+    return {"database": database, "blobs": _describe_blobs(settings), "runtime": f"the runtime {settings.runtime}"}
 
 
 def _describe_blobs(settings: Settings) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -14,10 +14,10 @@ from roost.app.drivers import (
     create_blob_store,
     create_engines,
     create_git_repositories,
-    create_runtime,
     create_upstream,
     describe_network,
     open_database,
+    probe_runtime,
 )
 from roost.core.db import Database
 from roost.core.machine.disk_space import read_disk_space
@@ -38,19 +38,21 @@ _MODEL_SECONDS = 15.0
 
 def run_checks(settings: Settings) -> Sequence[CheckResult]:
     """Check every part; status is `ok`, `no` (missing or not enforced) or `fail` (agents cannot run)."""
-    runtime = create_runtime(settings, create_engines(settings))
-    return list(check_parts(settings, runtime.name, asyncio.run(runtime.probe())))
+    engines, names = create_engines(settings), filter(None, (settings.runtime, settings.other_runtime))
+    found = {name: asyncio.run(probe_runtime(settings, engines, name)) for name in names}
+    return list(check_parts(settings, found))
 
 
 def check_parts(
-    settings: Settings, runtime: str, found: Capabilities, db: Database | None = None
+    settings: Settings, runtimes: Mapping[str, Capabilities], db: Database | None = None
 ) -> Iterator[CheckResult]:
-    """As run_checks, one by one, with what a runtime's own probe found. Blocking, outside an event loop.
+    """As run_checks, one by one, with what the runtimes' own probes found, by name. Blocking, outside an event loop.
 
     db: the database of the deployment, if it is open.
     """
     yield _python()
-    yield from _runtime(runtime, found)
+    for name, found in runtimes.items():
+        yield from _runtime(name, found, is_other=name == settings.other_runtime)
     yield _disk(settings)
     yield from _engines(settings)
     yield _git(settings)
@@ -71,11 +73,16 @@ def _python() -> CheckResult:
     return _check_result("roost", "ok", f"{__version__} on Python {platform.python_version()}, {platform.platform()}")
 
 
-def _runtime(name: str, found: Capabilities) -> Sequence[CheckResult]:
-    status, detail = ("ok", "containers start") if found.usable else ("fail", found.error)
+def _runtime(name: str, found: Capabilities, *, is_other: bool) -> Sequence[CheckResult]:
+    """Describe a runtime; without the other one, most agents run."""
+    status, detail = ("ok", "containers start") if found.usable else ("no" if is_other else "fail", found.error)
+    part = f"{name}: {{}}" if is_other else "{}"
     return [
         _check_result(f"runtime {name}", status, detail),
-        *(_check_result(item.name, "ok" if item.enforced else "no", item.reason) for item in found.enforcement),
+        *(
+            _check_result(part.format(item.name), "ok" if item.enforced else "no", item.reason)
+            for item in found.enforcement
+        ),
     ]
 
 

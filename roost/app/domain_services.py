@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from roost.app.core_services import CoreServices
+from roost.core.db import LeasedTask
 from roost.core.machine.unix_socket import Stream
 from roost.core.periodic import PeriodicTask
 from roost.domain_names.service import DomainMirror, DomainService, PlatformNames
@@ -101,7 +102,7 @@ def build_domain_services(core: CoreServices, dns: DnsResolver, tls_proxy: TlsPr
     if tls_proxy is not None:
         mirror.subscribe(partial(_follow_change, mirror, tls_proxy))
     check = partial(domains.check_ownership, _OWNERSHIP_INTERVAL)
-    return DomainServices(domains, PeriodicTask("domain ownership", check, _OWNERSHIP_SECONDS), tls_proxy)
+    return DomainServices(domains, LeasedTask(core.db, "domain ownership", check, _OWNERSHIP_SECONDS), tls_proxy)
 
 
 def _follow_change(domains: DomainMirror, proxy: TlsProxy, name: str) -> None:

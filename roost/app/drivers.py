@@ -1,13 +1,13 @@
 """Creates the drivers that the settings name, for servers and the command line."""
 
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from roost import migrations
-from roost.app.data_folder import check_stores, record_stores
+from roost import __version__, migrations
+from roost.app.data_folder import check_stores, load_host_identity, record_stores
 from roost.core.db import Database
 from roost.drivers.blob.bucket import open_bucket
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed
@@ -24,8 +24,10 @@ from roost.drivers.engine.hermes.driver import Hermes
 from roost.drivers.engine.openclaw.driver import OpenClaw
 from roost.drivers.facilitator.contract import Facilitator
 from roost.drivers.facilitator.x402_client import X402Facilitator
+from roost.drivers.git.backing_store import BucketStore
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.git.local_folder import LocalRepository
+from roost.drivers.git.manifest_contract import ManifestStore
 from roost.drivers.git.remote import SandboxedRemotes
 from roost.drivers.git.remote_contract import RemoteRepositories
 from roost.drivers.git.repositories import SandboxedRepositories
@@ -41,7 +43,16 @@ from roost.drivers.network.none import NoNetwork
 from roost.drivers.network.trustless import TrustlessNetwork
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
-from roost.drivers.runtime.contract import Runtime
+from roost.drivers.runtime.contract import Capabilities, EngineVersion, Runtime
+from roost.drivers.runtime.docker.driver import DockerRuntime
+from roost.drivers.runtime.docker.engine_api import EngineApi
+from roost.drivers.runtime.docker.images import DockerImages
+from roost.drivers.runtime.kubernetes.api import KubernetesApi
+from roost.drivers.runtime.kubernetes.credentials import KubernetesMisconfigured, load_kubeconfig, load_service_account
+from roost.drivers.runtime.kubernetes.driver import KubernetesRuntime
+from roost.drivers.runtime.kubernetes.plan import ClusterOptions
+from roost.drivers.runtime.landlock.sandbox import LandlockSandbox
+from roost.drivers.sandbox.contract import Sandbox
 from roost.drivers.text_extractor.contract import TextExtractor
 from roost.drivers.text_extractor.sandboxed import SandboxedExtractor
 from roost.net.addresses import Address
@@ -75,19 +86,83 @@ def open_database(settings: Settings) -> Database:
 
 
 def create_engines(settings: Settings) -> Sequence[Engine]:
-    """Return all engines, the default first."""
-    return (OpenClaw(settings.engines), Hermes(settings.engines))
+    """Return all engines that agents can have, the default first. Raises BadSettings."""
+    kinds, images = (OpenClaw, Hermes), settings.engine_images
+    if unknown := images.keys() - {kind.id for kind in kinds}:
+        raise BadSettings(f"engine_images: there is no engine {min(unknown)}")
+    if settings.runtime == "kubernetes":
+        images = images or {kind.id: (kind.default_version,) for kind in kinds}
+        kinds = [kind for kind in kinds if kind.id in images]  # a cluster has no use for software of this machine
+    return [kind(settings.engines, images.get(kind.id, ())) for kind in kinds]
 
 
-def create_runtime(settings: Settings, engines: Sequence[Engine]) -> Runtime:
-    """Return the runtime that the settings name, which finds the software of `engines`."""
+def create_runtime(settings: Settings, engines: Sequence[Engine], name: str = "") -> Runtime:
+    """Return a runtime, by default that of new agents, which finds the software of `engines`."""
     installed = {engine.id: engine for engine in engines}
-    return BwrapRuntime(settings.data, lambda engine: installed[engine.id].folders(engine.version))
+
+    def folders(engine: EngineVersion) -> Mapping[str, Path]:
+        return installed[engine.id].folders(engine.version)
+
+    if (name or settings.runtime) == "bwrap":
+        return BwrapRuntime(settings.data, folders)
+    if (name or settings.runtime) == "kubernetes":
+        return _create_kubernetes_runtime(settings)
+    api = EngineApi(settings.docker_socket)
+    images = DockerImages(api, folders, settings.docker_image, __version__, settings.docker_repository)
+    identity = load_host_identity(ensure_data_folder(settings))
+    return DockerRuntime(identity.id, settings.data, api, images, settings.docker_oci_runtime)
 
 
-def create_git_repositories(settings: Settings) -> GitRepositories:
-    """Return the Git repositories of agents, on which Git runs in sandboxes of this machine."""
-    return SandboxedRepositories(settings.data / "git", BwrapSandbox(settings.data))
+def _create_kubernetes_runtime(settings: Settings) -> Runtime:
+    """Return the runtime of a cluster, without a request to it. Raises BadSettings."""
+    try:
+        config, namespace = settings.kubernetes_config, settings.kubernetes_namespace
+        access = (
+            load_kubeconfig(config, namespace) if config else load_service_account(settings.kubernetes_api, namespace)
+        )
+    except KubernetesMisconfigured as problem:
+        raise BadSettings(f"runtime: {problem.message}") from None
+    repository = f"{settings.kubernetes_image_repository.rstrip('/')}/" if settings.kubernetes_image_repository else ""
+    options = ClusterOptions(
+        name=settings.kubernetes_name,
+        image=f"{repository}roost-{{engine}}:{{version}}",
+        version=__version__,
+        storage_class=settings.kubernetes_storage_class,
+        storage_bytes=settings.kubernetes_storage_size,
+        claim_access_mode=settings.kubernetes_claim_access_mode,
+        host_users=False if settings.kubernetes_user_namespaces else None,
+        pull_policy=settings.kubernetes_pull_policy,
+        runtime_class=settings.kubernetes_runtime_class,
+        pull_secrets=settings.kubernetes_image_pull_secrets,
+        node_selector=settings.kubernetes_node_selector,
+        tolerations=settings.kubernetes_tolerations,
+        priority_class=settings.kubernetes_priority_class,
+        user=settings.kubernetes_user,
+        server_labels=settings.kubernetes_server_labels,
+        server_namespace=settings.kubernetes_server_namespace,
+        server_networks=[str(network) for network in settings.kubernetes_server_networks],
+        accepts_open_network=settings.kubernetes_accept_open_network,
+        uses_exec=settings.kubernetes_exec,
+    )
+    return KubernetesRuntime(KubernetesApi(access, __version__), options, ensure_data_folder(settings))
+
+
+def create_sandbox(settings: Settings) -> Sandbox:
+    """Return sandboxes of this machine, of the kind that the settings name."""
+    return LandlockSandbox(settings.data) if settings.sandbox == "landlock" else BwrapSandbox(settings.data)
+
+
+def create_git_repositories(
+    settings: Settings, blobs: BlobStore | None = None, manifests: ManifestStore | None = None
+) -> GitRepositories:
+    """Return the Git repositories of agents, on which Git runs in sandboxes of this machine.
+
+    With a blob store and manifests, they are kept there, and their folder is a cache.
+    """
+    folder, sandbox = settings.data / "git", create_sandbox(settings)
+    if blobs is None or manifests is None:
+        return SandboxedRepositories(folder, sandbox)
+    return SandboxedRepositories(folder, sandbox, partial(BucketStore, blobs=blobs, manifests=manifests))
 
 
 def create_remote_repositories(
@@ -95,7 +170,7 @@ def create_remote_repositories(
 ) -> RemoteRepositories:
     """Return the Git repositories that tenants name by URL, reached within the operator's rules."""
     folder = settings.data / "fetched"
-    return SandboxedRemotes(folder, BwrapSandbox(settings.data), transports, partial(check_url, policy))
+    return SandboxedRemotes(folder, create_sandbox(settings), transports, partial(check_url, policy))
 
 
 def create_local_repository(folder: Path) -> RemoteRepositories:
@@ -148,8 +223,32 @@ def create_network(settings: Settings, dialer: PublicDialer, transports: Transpo
 
 async def prepare_engine(settings: Settings, engine: Engine, version: str, progress: Progress) -> None:
     """Add to a newly installed engine what a start does not need."""
+    runtime = create_runtime(settings, [engine])
     if isinstance(engine, OpenClaw):
-        await engine.complete(version, create_runtime(settings, [engine]), progress)
+        await engine.complete(version, runtime, progress)
+    await prepare_software(runtime, EngineVersion(engine.id, version), progress)
+
+
+async def prepare_software(runtime: Runtime, engine: EngineVersion | None, progress: Progress) -> None:
+    """Do what takes minutes before the first start of an agent with an engine. Raises Problem."""
+    if isinstance(runtime, DockerRuntime):
+        await runtime.images.ensure(engine, progress)
+
+
+async def probe_runtime(settings: Settings, engines: Sequence[Engine], name: str) -> Capabilities:
+    """Start a container in a runtime, and return what it found."""
+    runtime = create_runtime(settings, engines, name)
+    try:
+        return await runtime.probe()
+    finally:
+        await close_runtimes([runtime])
+
+
+async def close_runtimes(runtimes: Sequence[Runtime]) -> None:
+    """End what runtimes do for this process; their containers go on."""
+    for runtime in runtimes:
+        if isinstance(runtime, KubernetesRuntime):
+            await runtime.close()
 
 
 def settings_for_port(settings: Settings, port: int, tls_port: int | None = None) -> Settings:
@@ -170,6 +269,8 @@ class StorageDrivers:
 
 @dataclass(frozen=True)
 class Drivers:
+    """`other_runtimes` are those that agents can be moved to from `runtime`, and from which they can be moved back."""
+
     runtime: Runtime
     engines: Sequence[Engine]
     upstreams: Sequence[ModelUpstream]
@@ -177,12 +278,18 @@ class Drivers:
     git: GitRepositories
     dns: DnsResolver
     storage: StorageDrivers
+    other_runtimes: Sequence[Runtime] = ()
+
+    @property
+    def runtimes(self) -> Sequence[Runtime]:
+        return (self.runtime, *self.other_runtimes)
 
 
 def create_drivers(
     settings: Settings,
     *,
     runtime: Runtime | None = None,
+    other_runtimes: Sequence[Runtime] | None = None,
     engines: Sequence[Engine] | None = None,
     text_extractor: TextExtractor | None = None,
     embedding_model: EmbeddingModel | None = None,
@@ -191,10 +298,14 @@ def create_drivers(
 
     Without settings for them, a scripted stand-in answers for models, and the embedding model is that of Roost.
     """
-    engines, create_sandbox = engines or create_engines(settings), partial(BwrapSandbox, settings.data)
+    engines = engines or create_engines(settings)
     facilitator, embedding = settings.facilitator_url, settings.embedding
+    if other_runtimes is None:
+        other = None if runtime else settings.other_runtime
+        other_runtimes = [create_runtime(settings, engines, other)] if other else []
     return Drivers(
         runtime=runtime or create_runtime(settings, engines),
+        other_runtimes=other_runtimes,
         engines=engines,
         upstreams=[create_upstream(upstream) for upstream in settings.upstreams] or [ScriptedUpstream()],
         chat_platforms=(
@@ -207,9 +318,9 @@ def create_drivers(
         storage=StorageDrivers(
             blobs=create_blob_store(settings),
             facilitator=None if facilitator is None else X402Facilitator(facilitator, settings.facilitator_token),
-            images=PillowRenderer(create_sandbox()),
-            text_extractor=text_extractor or SandboxedExtractor(create_sandbox()),
+            images=PillowRenderer(create_sandbox(settings)),
+            text_extractor=text_extractor or SandboxedExtractor(create_sandbox(settings)),
             embedding_model=embedding_model
-            or (MiniLMModel(create_sandbox()) if embedding is None else OpenAIEmbeddingModel(embedding)),
+            or (MiniLMModel(create_sandbox(settings)) if embedding is None else OpenAIEmbeddingModel(embedding)),
         ),
     )

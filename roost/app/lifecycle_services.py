@@ -18,6 +18,8 @@ from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
 from roost.agents.lifecycle.workflows.gateway import GatewayStarter, LoadStartupInputs
 from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
 from roost.agents.lifecycle.workflows.model import AgentRelays, TrustedAuthorities
+from roost.agents.lifecycle.workflows.move import MoveWorkflow
+from roost.agents.lifecycle.workflows.move_targets import MoveTargets, OtherServers
 from roost.agents.lifecycle.workflows.reconcile import AgentReconciler
 from roost.agents.lifecycle.workflows.restart import RestartWorkflow
 from roost.agents.lifecycle.workflows.start import StartWorkflow
@@ -108,6 +110,7 @@ class StartServices(ServiceGroup):
     pushes: PushRecovery
     starter: GatewayStarter
     start: StartWorkflow
+    move: MoveWorkflow
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,7 @@ def build_start_services(
     load_inputs: LoadStartupInputs,
     git: GitRepositories,
     options: LifecycleOptions,
+    others: OtherServers,
 ) -> StartServices:
     db, runtimes = registry.operations.db, registry.runtimes
     starter = GatewayStarter(runtimes, registry.origin, load_inputs)
@@ -214,7 +218,18 @@ def build_start_services(
             start_steps.GatewayStep(starter),
         ),
     )
-    return StartServices(versions, scripts, disk, pushes, starter, start)
+    targets = MoveTargets(
+        runtimes,
+        registry.host_agents,
+        git,
+        others,
+        options.limits,
+        options.trust,
+        options.disk_reserve,
+    )
+    targets.serve_peers()
+    move = MoveWorkflow(registry.operations, runtimes, start, pushes, registry.relays, targets)
+    return StartServices(versions, scripts, disk, pushes, starter, start, move)
 
 
 def _build_snapshot_services(
@@ -245,5 +260,6 @@ def _handle_operations(registry: RegistryServices, services: LifecycleServices) 
         on_failure=start.mark_failed,
     )
     operations.handle(model.UPDATE, services.update.handle, on_failure=start.mark_failed)
+    operations.handle(model.MOVE, starts.move.handle, retries=10, on_failure=start.mark_failed)
     operations.handle(OPERATION_KIND, scripts.handle, on_failure=scripts.mark_failed)
     operations.handle(model.DELETE, delete.handle, retries=10, on_failure=delete.try_later)

@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from roost import __version__
 from roost.agents.lifecycle.system.model import CheckResult, SoftwareVersions
 from roost.agents.lifecycle.system.service import SystemService
+from roost.agents.workspace.git.manifests import RepositoryManifests, has_manifests
 from roost.app.agent_services import AgentServices, build_agent_services, build_archive_services, start_agent_services
 from roost.app.core_services import CoreServices, build_core_services
 from roost.app.doctor import check_parts
@@ -22,13 +23,14 @@ from roost.app.domain_services import (
     proxy_socket,
     start_domain_services,
 )
-from roost.app.drivers import Drivers
+from roost.app.drivers import Drivers, close_runtimes, create_git_repositories
 from roost.app.storage_services import (
     StorageServices,
     build_storage_services,
     measure_content,
     start_storage_services,
 )
+from roost.core.db import ChangeListener
 from roost.core.machine.disk_space import READY_RESERVE, read_disk_space
 from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import ServiceUnavailable
@@ -50,7 +52,7 @@ from roost.http.storage_gateway.images import DiskCache, ImageResizer
 from roost.http.storage_gateway.paid_content import PaidContent
 from roost.http.storage_gateway.response_cache import ResponseCache
 from roost.http.tls.certificates import CertificateNames, permission_router
-from roost.settings import Settings
+from roost.settings import BadSettings, Settings
 from roost.web import access_log
 from roost.web.access_log import AccessRecord, Observe
 from roost.web.service_registry import ServiceGroup, ServiceRegistry
@@ -69,6 +71,7 @@ class MonitoringServices(ServiceGroup):
     """What operators learn of requests, and clients of changes."""
 
     metrics: CollectorRegistry
+    changes: ChangeListener
     events: EventService
 
 
@@ -92,19 +95,22 @@ class RoostServer:
         Raises RuntimeFailed when no container can be started, BlobStoreFailed when the blob store does not work,
         TlsProxyFailed when Caddy does not start.
         """
-        self.drivers.runtime.take_priority()
+        self.agents.registry.runtimes.runtime.take_priority()
         storage, tls_proxy, operations = self.drivers.storage, self.domains.tls_proxy, self.core.operations
         events, rotation_watch = self.monitoring.events, self.core.identity.rotation_watch
         async with AsyncExitStack() as stack:
             stack.callback(self.core.close)
             for driver in (storage.images, storage.text_extractor, storage.embedding_model):
                 stack.push_async_callback(driver.close)
+            stack.push_async_callback(close_runtimes, self.drivers.runtimes)
+            stack.push_async_callback(self.monitoring.changes.stop)
+            self.monitoring.changes.start()
             stack.push_async_callback(events.stop)
             events.start()
             stack.push_async_callback(rotation_watch.stop)
             rotation_watch.start()
             await start_domain_services(self.domains, stack)
-            await start_storage_services(self.storage, storage, stack)
+            maintenance = await start_storage_services(self.core.db, self.storage, storage, stack)
             if self.core.settings.catalogue:
                 await self.agents.library.packaged_templates.register()
             await start_agent_services(self.agents, stack)
@@ -114,6 +120,7 @@ class RoostServer:
             if tls_proxy is not None:
                 stack.push_async_callback(tls_proxy.stop)
                 await tls_proxy.start()
+            maintenance.start()  # last, because the start would wait for its reads of all packs
             await self.exit_stack.enter_async_context(stack.pop_all())
 
     def end_waits(self, grace: float) -> None:
@@ -122,10 +129,14 @@ class RoostServer:
         self.agents.setup.stored.channel_validator.stop()
 
     async def stop(self, *, keep_agents: bool = False) -> None:
-        """Stop all services cleanly, and all agents unless `keep_agents`; the next start brings back or adopts them."""
+        """Stop all services cleanly, and all agents unless `keep_agents`; the next start brings back or adopts them.
+
+        Agents of a shared runtime go on, and other servers take them over.
+        """
+        await self.agents.access.takeover.stop()
         if keep_agents:
             self.agents.lifecycle.reconciler.keep_containers()
-        else:
+        elif not self.agents.registry.runtimes.runtime.is_shared:  # whose agents go on
             await self.agents.lifecycle.workspace.automatic.save_changes(_SAVE_SECONDS)
         await self.exit_stack.aclose()
 
@@ -138,9 +149,10 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     tls_proxy = build_tls_proxy(settings, tls_listeners) if tls_listeners else None
     core, registry = build_core_services(settings), ServiceRegistry()
     responses = ResponseCache(lambda: core.db.version)
+    drivers = _share_repositories(core, drivers)
     domains = build_domain_services(core, drivers.dns, tls_proxy)
     storage = build_storage_services(core, drivers.storage, domains.domains)
-    monitoring = MonitoringServices(CollectorRegistry(), EventService(core.db))
+    monitoring = MonitoringServices(CollectorRegistry(), ChangeListener(core.db), EventService(core.db))
     observe = _request_observer(monitoring.metrics)
     limits = RateLimits(
         caller_requests=settings.rate_limit,
@@ -168,6 +180,8 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     registry.add(_build_system(core, drivers, agents, checks))
     measure_content(storage.content, monitoring.metrics)
     runtimes, tokens = agents.registry.runtimes, core.identity.gateway_tokens
+    has_names = settings.agent_ports is None  # else another server does not know the address of a request
+    servers = agents.access.servers if settings.peer_address and has_names else None
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
@@ -182,11 +196,26 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             observe=observe,
             cache=responses,
             trusted=settings.trusted_proxies,
+            servers=servers,
             rate_limits=limits,
         )
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
+    agents.access.servers.serve(http.serve_peer)
     return RoostServer(core, drivers, monitoring, domains, storage, agents, edge, http)
+
+
+def _share_repositories(core: CoreServices, drivers: Drivers) -> Drivers:
+    """Keep Git repositories in the blob store if the settings say so.
+
+    Raises BadSettings for folders if the blob store has some already, which would be older soon.
+    """
+    if core.settings.git_storage == "folder":
+        if core.db.run(has_manifests):
+            raise BadSettings("git_storage: the blob store has Git repositories already; set it to `blobs`")
+        return drivers
+    manifests = RepositoryManifests(core.db, core.host.id)
+    return replace(drivers, git=create_git_repositories(core.settings, drivers.storage.blobs, manifests))
 
 
 def _build_gateway(
@@ -207,10 +236,10 @@ def _build_system(
     settings = core.settings
 
     async def run_checks(report: Callable[[CheckResult], None]) -> None:
-        found = await drivers.runtime.probe()
+        found = {runtime.name: await runtime.probe() for runtime in drivers.runtimes}
 
         def run() -> None:
-            for result in check_parts(settings, drivers.runtime.name, found, core.db):
+            for result in check_parts(settings, found, core.db):
                 report(result)
 
         await run_in_daemon_thread(run)

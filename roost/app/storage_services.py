@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from roost.app.core_services import CoreServices
 from roost.app.drivers import StorageDrivers, create_network
 from roost.core import log
+from roost.core.db import Database
 from roost.domain_names.service import DomainService
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.http_sender.guarded import GuardedHttpSender
@@ -121,7 +122,7 @@ def _build_files(
         files=files,
         groups=GroupService(db, files),
         uploads=uploads,
-        tus_uploads=TusUploadService(db, drafts, content, uploads, uploads_url),
+        tus_uploads=TusUploadService(db, drafts, content, uploads, uploads_url, core.host.id),
         signatures=SignatureService(db),
         signed_urls=SignedUrlService(db, core.sealer, uploads_url),
     )
@@ -158,8 +159,10 @@ def _build_pins(core: CoreServices, content: ContentService, own: FileServices) 
     )
 
 
-async def start_storage_services(storage: StorageServices, drivers: StorageDrivers, stack: AsyncExitStack) -> None:
-    """Check the blob store and start the background tasks; `stack` stops them. Raises BlobStoreFailed."""
+async def start_storage_services(
+    db: Database, storage: StorageServices, drivers: StorageDrivers, stack: AsyncExitStack
+) -> MaintenanceTasks:
+    """Check the blob store, and start all but the returned tasks; `stack` stops them. Raises BlobStoreFailed."""
 
     async def expire() -> int:
         files, gateways = storage.files, storage.gateways
@@ -171,13 +174,13 @@ async def start_storage_services(storage: StorageServices, drivers: StorageDrive
         stack.push_async_callback(drivers.facilitator.close)
     if remark := await drivers.blobs.probe():
         _log.warning("blob_store.probed", remark=remark)
-    maintenance = MaintenanceTasks(storage.content, expire)
+    maintenance = MaintenanceTasks(db, storage.content, expire)
     stack.push_async_callback(maintenance.stop)
-    maintenance.start()
     stack.push_async_callback(storage.gateways.hit_counter.stop)
     storage.gateways.hit_counter.start()
     if storage.pins.announcements is not None:
         await storage.pins.announcements.start()
+    return maintenance
 
 
 def measure_content(content: ContentService, metrics: CollectorRegistry) -> None:

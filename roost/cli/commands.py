@@ -71,6 +71,10 @@ COMMANDS: Mapping[str, CommandSource] = {
         "List the engine versions that an agent can be updated to or restarted with, newest first.",
     ),
     "update": CommandSource("agents.runtime_config:update_engine", "Update an agent's engine."),
+    "move": CommandSource(
+        "agents.runtime_config:move_agent",
+        "Move an agent to another runtime or server, with all its files.",
+    ),
     "doctor": CommandSource(
         "server.server:run_doctor", "Check whether agents can run on this machine and which limits are enforced."
     ),

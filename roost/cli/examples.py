@@ -39,6 +39,7 @@ roost clone Ada
 roost versions Ada
 roost update Ada --check
 roost update Ada --to 2026.9.6
+roost move Ada --to bwrap
 roost doctor
 roost proxy-config caddy
 roost scrub

@@ -27,6 +27,11 @@ class ProblemKind(StrEnum):
     UNAVAILABLE = "unavailable"
     TIMED_OUT = "timed_out"
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the same attempt may succeed a while later."""
+        return self in {ProblemKind.UNAVAILABLE, ProblemKind.LIMITED}
+
 
 class Problem(Exception):  # noqa: N818 - the term of RFC 9457
     """An expected failure with a message for the caller.

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import OperationalError
 
-from roost.core.db import Database
+from roost.core.db import Database, DatabaseUnavailable
 from roost.core.problem import Problem
 
 _LOCK = 0x726F6F7374  # key of the advisory lock on PostgreSQL: "roost"
@@ -29,11 +29,16 @@ class DatabaseTooNew(Problem):
 
 
 def upgrade_database(database: Database) -> None:
-    """Migrate to the newest revision, if necessary. Blocking. Raises DatabaseTooNew, DatabaseUnwritable."""
+    """Migrate to the newest revision, if necessary. Blocking.
+
+    Raises DatabaseTooNew, DatabaseUnavailable, DatabaseUnwritable.
+    """
     try:
         _upgrade(database)
     except (OperationalError, sqlite3.OperationalError) as error:  # SQLAlchemy does not wrap an error of BEGIN
         reason = error.orig if isinstance(error, OperationalError) else error
+        if not database.is_sqlite:
+            raise DatabaseUnavailable(f"{DatabaseUnavailable.message}: {reason}") from None
         if getattr(reason, "sqlite_errorcode", 0) & 0xFF not in _UNWRITABLE:
             raise
         raise DatabaseUnwritable(f"{DatabaseUnwritable.message}: {reason}") from None

@@ -6,7 +6,7 @@ the caller, and so is the size of a body that it reads in parts. The connection 
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import asynccontextmanager
 
 import httptools
@@ -94,20 +94,36 @@ async def send_request(
     stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     request: str,
     headers: Mapping[str, str],
-    content: bytes = b"",
+    content: bytes | AsyncIterable[bytes] = b"",
     head_seconds: float | None = None,
 ) -> AsyncGenerator[HttpResponse, None]:
     """Send a request with a request line such as `GET /v1/models HTTP/1.1`, and receive the head of its response.
 
-    Raises the errors of `HttpResponse`, and TimeoutError if the head takes longer than `head_seconds`.
+    Content in parts is sent in chunks, which `headers` have to say, and only as far as the other end reads it. Raises
+    the errors of `HttpResponse` and of the content, and TimeoutError if the head takes longer than `head_seconds`.
     """
     reader, writer = stream
     lines = [request, "Host: 127.0.0.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    head = "\r\n".join(lines).encode()
     try:
-        writer.write("\r\n".join(lines).encode() + content)
+        if isinstance(content, bytes):
+            writer.write(head + content)
+        else:
+            writer.write(head)
+            await _send_chunks(writer, content)
         response = HttpResponse(reader)
         async with asyncio.timeout(head_seconds):
             await response.read_head()
         yield response
     finally:
         writer.close()
+
+
+async def _send_chunks(writer: asyncio.StreamWriter, content: AsyncIterable[bytes]) -> None:
+    async for part in content:
+        writer.write(b"%x\r\n%s\r\n" % (len(part), part))
+        try:
+            await writer.drain()
+        except ConnectionError:  # an early response says why
+            return
+    writer.write(b"0\r\n\r\n")

@@ -31,6 +31,7 @@ LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, DENY = 0x7FFF0000, 0x00050001  # EPERM
 NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 RLIMIT_RTTIME = 15
+FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO in the kernel's proc_ns.h
 CALLS = {"x86_64": (0xC000003E, 160, 302), "aarch64": (0xC00000B7, 164, 261)}  # audit number, setrlimit, prlimit64
 
 
@@ -183,6 +184,17 @@ def _find_program(name: str, env: Mapping[str, str]) -> str:
         if os.access(path, os.X_OK) and not stat.S_ISDIR(os.stat(path).st_mode):
             return path
     raise FileNotFoundError(errno.ENOENT, "no such program", name)
+
+
+def set_limits(limits: Mapping[str, int]) -> None:
+    """Set limits for all processes of the container, of which we are the first; no limit is raised."""
+    for name, wanted in limits.items():
+        kind = getattr(resource, f"RLIMIT_{name.upper()}")
+        _, hard = resource.getrlimit(kind)
+        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        # Without a user namespace, which old clusters do not make, the processes of all containers would count.
+        if name != "nproc" or os.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE:
+            resource.setrlimit(kind, (value, value))
 
 
 async def kill_tree(leader: int, mark: int | None) -> None:

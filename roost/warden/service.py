@@ -5,6 +5,7 @@ It trusts the server that connects to it, and nothing inside the container.
 
 from __future__ import annotations
 
+import errno
 import resource
 import time
 
@@ -12,9 +13,17 @@ from .event_loop import WRITE, CoroutineTask, EventLoop, Future
 from .file_operations import FileOperations
 from .files import open_under
 from .light_imports import Socket, call_prctl, os, parse_json, signal, socket, suppress
-from .processes import ProcessSpawner, kill_tree
+from .processes import ProcessSpawner, kill_tree, set_limits
 from .protocol import Connection, RequestRefused
-from .streams import bind_port, connect_socket, is_disconnected, serve_listener, splice_sockets
+from .streams import (
+    bind_port,
+    connect_socket,
+    is_disconnected,
+    listen_abstract,
+    peer_uid,
+    serve_listener,
+    splice_sockets,
+)
 from .supervised_process import LogFollower, ProcessLogs, SupervisedProcess
 from .transparent_proxy import DNS_PORT, PORTS, TransparentProxy
 from .waiting import TimeLimit, create_background_task, gather_results, wait_until_done, wait_until_ready
@@ -23,13 +32,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from .bridge import WardenBridge
     from .processes import ChildProcess
     from .protocol import Json
+    from .streams import SocketHandler
     from .terminal import TerminalOperations
     from .tree_operations import TreeOperations
 
 # Fewer streams than connections, so that other requests are answered while all streams are in use.
 MAX_CONNECTIONS, MAX_DIALS, MAX_EXECS, MAX_SUPERVISED, MAX_RELAYED = 512, 384, 64, 64, 512
+MAX_CARRIERS = 64  # a client that reaches the port has five seconds to show the certificate
 REQUEST_SECONDS, STOP_SECONDS, DRAIN_SECONDS, CHECK_SECONDS = 10.0, 3.0, 5.0, 1.0
 TIMEOUT_EXIT_CODE = 124
 NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -46,6 +58,7 @@ def main(config: str) -> None:
         with suppress(OSError):
             os.set_inheritable(fd, fd <= 2)
     parsed = parse_json(config)
+    set_limits(parsed.get("limits") or {})
     if parsed.get("delete_only"):  # every process inherits the limit, and none can raise it
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     service = WardenService(parsed)
@@ -63,10 +76,14 @@ class WardenService:
         self._supervised: dict[str, SupervisedProcess] = {}
         self._trees: TreeOperations | None = None
         self._terminals: TerminalOperations | None = None
+        self._bridges: list[WardenBridge] = []
         self._execs = self._dials = 0
         self._own_ports = {int(port) for port in config.get("relays", {})}
         if config.get("egress"):
             self._own_ports |= {DNS_PORT, *PORTS}
+        bridge: Json = config.get("bridge") or {}
+        if "port" in bridge:
+            self._own_ports.add(int(bridge["port"]))
         self._operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "ping": self._ping, "dial": self._dial, "exec": self._exec,
             **FileOperations(self._roots).operations,
@@ -81,19 +98,75 @@ class WardenService:
         loop.on_signal(signal.SIGCHLD, self._spawner.reap)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.on_signal(number, lambda: stop.set_result(None))
-        inherited = Socket(socket.AF_UNIX, fileno=self._config["listen_fd"])
-        jobs = [serve_listener(inherited, MAX_CONNECTIONS, self._handle_connection)]
-        for port, path in self._config.get("relays", {}).items():
+        jobs = [self._serve_server()]
+        for port, relay in self._config.get("relays", {}).items():
             if listener := await bind_port("127.0.0.1", int(port), log):
-                jobs.append(serve_listener(listener, MAX_RELAYED, lambda sock, path=path: _relay(path, sock)))
+                jobs.append(serve_listener(listener, MAX_RELAYED, lambda sock, relay=relay: self._relay(relay, sock)))
         if proxy := self._config.get("egress"):
-            jobs.append(TransparentProxy(proxy, log).run())
+            jobs.append(TransparentProxy(lambda: self._connect_relay(proxy), log).run())
         tasks = [create_background_task(job) for job in jobs]
         await stop
         for task in tasks:
             task.cancel()
         await gather_results(*(process.stop(STOP_SECONDS) for process in self._supervised.values()))
         await kill_tree(os.getpid(), None)
+
+    async def _serve_server(self) -> None:
+        """Serve the server's connections, or where it cannot reach us, the carriers of its bridges."""
+        bridge = self._config.get("bridge")
+        listener = await self._open_listener(bridge)
+        if listener and bridge:
+            await serve_listener(listener, MAX_CARRIERS, self._make_carrier_handler(bridge))
+        elif listener:
+            await serve_listener(listener, MAX_CONNECTIONS, self._handle_connection)
+
+    async def _open_listener(self, bridge: Json | None) -> Socket | None:
+        if not bridge or "listen_fd" in self._config:
+            return Socket(socket.AF_UNIX, fileno=self._config["listen_fd"])
+        if "port" in bridge:
+            return await bind_port("", int(bridge["port"]), self._logs.log_message)
+        return listen_abstract(bridge["name"])
+
+    def _make_carrier_handler(self, bridge: Json) -> SocketHandler:
+        if "certificate" not in bridge:
+            uid = os.getuid() if bridge["uid"] is None else int(bridge["uid"])
+            return lambda sock: self._serve_local_carrier(sock, uid)
+        from .tls import TlsSocket, make_tls_context
+
+        context = make_tls_context(bridge["certificate"])
+
+        async def serve_carrier(plain: Socket) -> None:
+            with TlsSocket(plain, context) as sock:
+                await sock.shake_hands()
+                await self._serve_carrier(sock)
+
+        return serve_carrier
+
+    async def _serve_local_carrier(self, sock: Socket, uid: int) -> None:
+        if peer_uid(sock) == uid:  # no program of the container
+            await self._serve_carrier(sock)
+
+    async def _serve_carrier(self, sock: Socket) -> None:
+        from .bridge import WardenBridge  # most wardens have a socket
+
+        bridge = WardenBridge(sock, self._handle_connection)
+        self._bridges.append(bridge)
+        try:
+            await bridge.run()
+        finally:
+            self._bridges.remove(bridge)
+
+    async def _connect_relay(self, relay: str) -> Socket:
+        """Return a connection to a relay of the server: a socket's path, or its name on the bridge. Raises OSError."""
+        if "bridge" not in self._config:
+            return await connect_socket(socket.AF_UNIX, relay)
+        if not self._bridges:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "there is no bridge to the server")
+        return self._bridges[-1].open_relay(relay)  # the newest one is that of the server that has the agent now
+
+    async def _relay(self, relay: str, sock: Socket) -> None:
+        with await self._connect_relay(relay) as out:
+            await splice_sockets(sock, out)
 
     def log_error(self, error: BaseException) -> None:
         self._logs.log_message(f"internal error: {error!r}")
@@ -235,11 +308,6 @@ class WardenService:
                 await connection.send_items(await follower.take_lines())
         finally:
             self._logs.followers.discard(follower)
-
-
-async def _relay(path: str, sock: Socket) -> None:
-    with await connect_socket(socket.AF_UNIX, path) as out:
-        await splice_sockets(sock, out)
 
 
 async def _connect_loopback(port: int) -> Socket:

@@ -7,7 +7,7 @@ import select
 import time
 
 from .event_loop import READ, WRITE, EventLoop, Future
-from .light_imports import Socket, socket, suppress
+from .light_imports import Socket, socket, struct, suppress
 from .waiting import create_background_task, sleep_seconds, wait_until_done, wait_until_ready
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 256 * 1024
 BACKLOG = 128
+CREDENTIALS = struct.Struct("3i")
 BIND_SECONDS, BIND_RETRY_SECONDS = 5.0, 0.02
 CHECK_SECONDS = 5.0
 
@@ -103,11 +104,28 @@ async def _handle_socket(sock: Socket, handle: SocketHandler, served: set[Socket
         served.discard(sock)
 
 
+def listen_abstract(name: str) -> Socket:
+    """Return a listening socket with an abstract name, which no program of the container can replace."""
+    listener = Socket(socket.AF_UNIX)
+    listener.bind(f"\0{name}")
+    listener.listen(BACKLOG)
+    return listener
+
+
+def peer_uid(sock: Socket) -> int:
+    """Return the uid of the process that connected to us, as the kernel knows it (unix(7))."""
+    return CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[1]
+
+
 async def bind_port(
     host: str, port: int, log_message: Callable[[str], None], kind: int = socket.SOCK_STREAM
 ) -> Socket | None:
-    """Return a socket at a port, or log why there is none; retries, because the runtime allows low ports only later."""
-    sock = Socket(socket.AF_INET, kind)
+    """Return a socket at a port, or log why there is none; retries, because the runtime allows low ports only later.
+
+    host: an address of IPv4, or "" for all addresses.
+    """
+    sock = Socket(socket.AF_INET, kind) if host else _make_socket_of_both(kind)
+    host = "::" if sock.family == socket.AF_INET6 else host
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     deadline = time.monotonic() + BIND_SECONDS
     while True:
@@ -122,6 +140,16 @@ async def bind_port(
                 log_message(f"port {port} is not served: {problem.strerror}")
                 return None
         await sleep_seconds(BIND_RETRY_SECONDS)
+
+
+def _make_socket_of_both(kind: int) -> Socket:
+    """Return a socket for IPv6 and IPv4, or for IPv4 where the kernel has no IPv6."""
+    try:
+        sock = Socket(socket.AF_INET6, kind)
+    except OSError:
+        return Socket(socket.AF_INET, kind)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    return sock
 
 
 async def splice_sockets(one: Socket, two: Socket) -> None:

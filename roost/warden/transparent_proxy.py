@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from .light_imports import Socket, socket, struct, suppress
 from .protocol import receive_exactly
-from .streams import bind_port, connect_socket, receive_datagram, send_all, serve_listener, splice_sockets
+from .streams import bind_port, receive_datagram, send_all, serve_listener, splice_sockets
 from .waiting import TimeLimit, gather_results
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from .streams import SocketHandler
 
@@ -90,8 +90,8 @@ def dns_answer(query: bytes, names: SyntheticAddresses) -> bytes | None:
 class TransparentProxy:
     """DNS server on port 53, and a relay on common ports."""
 
-    def __init__(self, proxy: str, log_message: Callable[[str], None]) -> None:
-        self._proxy, self._log_message, self._names = proxy, log_message, SyntheticAddresses()
+    def __init__(self, connect: Callable[[], Awaitable[Socket]], log_message: Callable[[str], None]) -> None:
+        self._connect, self._log_message, self._names = connect, log_message, SyntheticAddresses()
 
     async def run(self) -> None:
         relays = [self._serve_port("0.0.0.0", port, lambda sock, port=port: self._tunnel(port, sock)) for port in PORTS]  # noqa: S104 - in the container
@@ -120,7 +120,7 @@ class TransparentProxy:
         name = self._names.get_name(sock.getsockname()[0])
         if name is None:
             return
-        with await connect_socket(socket.AF_UNIX, self._proxy) as out:
+        with await self._connect() as out:
             with TimeLimit(CONNECT_SECONDS):
                 request = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n"
                 await send_all(out, request.encode())

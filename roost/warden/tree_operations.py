@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .event_loop import READ, CoroutineTask
+from .event_loop import READ, CoroutineTask, Future
 from .light_imports import format_json, parse_json, suppress
 from .protocol import RequestRefused
+from .streams import is_disconnected
 from .tree_apply import StagedChanges
 from .tree_read import BUFFER_BYTES, read_batch, scan_tree
 from .waiting import TaskLock, gather_results, run_in_thread, sleep_seconds, wait_until_done, wait_until_ready
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .tree_read import LargeFile
     from .tree_watch import Batch, TreeWatch
 
-MAX_WATCHES, COALESCE_SECONDS = 8, 0.1
+MAX_WATCHES, COALESCE_SECONDS, GIVE_UP_SECONDS = 8, 0.1, 5.0
 
 
 class TreeOperations:
@@ -25,7 +26,7 @@ class TreeOperations:
 
     def __init__(self, roots: Mapping[str, str]) -> None:
         self._roots = roots
-        self._applying: set[str] = set()
+        self._applying: dict[str, tuple[Connection, Future[None]]] = {}
         self._watches = 0
         self.operations: dict[str, Callable[[Json, Connection], Awaitable[None]]] = {
             "scan": self._scan, "read_files": self._read_files, "apply": self._apply, "watch": self._watch,
@@ -53,9 +54,13 @@ class TreeOperations:
     async def _apply(self, request: Json, connection: Connection) -> None:
         """Receive changes in frames `c`, each followed by content in frames `d`, until a frame `x`."""
         root = self._roots[request["root"]]
+        present = self._applying.get(root)
+        if present and is_disconnected(present[0].sock.fileno()):  # it gives up, which takes a moment
+            await wait_until_done(present[1], seconds=GIVE_UP_SECONDS)
         if root in self._applying:
             raise RequestRefused("busy", "another apply is in progress")
-        self._applying.add(root)
+        ended = Future[None]()
+        self._applying[root] = connection, ended
         try:
             staged = await run_in_thread(StagedChanges, root, request.get("stamps", True))
             try:
@@ -64,7 +69,8 @@ class TreeOperations:
             finally:
                 await run_in_thread(staged.close)
         finally:
-            self._applying.discard(root)
+            del self._applying[root]
+            ended.set_result(None)
         await connection.send_items(stamps)
         await connection.send_end()
 

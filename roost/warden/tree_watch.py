@@ -180,8 +180,16 @@ def has_shared_mapping(root: str) -> bool:
             with suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/maps", "rb") as maps:  # noqa: PTH123 - as above
                 if any(_is_shared_file(line, prefix) for line in maps):
                     return True
-        except OSError:  # a process that hides its memory
-            return True
+        except OSError:
+            if not _is_of_other_user(pid):  # it hides its memory
+                return True
+    return False
+
+
+def _is_of_other_user(pid: str) -> bool:
+    """Return whether a process has not our user in any role: a carrier of the server's, which no program can become."""
+    with suppress(OSError), open(f"/proc/{pid}/status") as status:  # noqa: PTH123 - as above
+        return any(line.startswith("Uid:") and str(os.getuid()) not in line.split() for line in status)
     return False
 
 

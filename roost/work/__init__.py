@@ -9,6 +9,7 @@ from roost.work.model import Operation as Operation
 from roost.work.model import OperationLimits as OperationLimits
 from roost.work.model import OperationNotFound as OperationNotFound
 from roost.work.model import OperationState as OperationState
+from roost.work.model import SubjectElsewhere as SubjectElsewhere
 from roost.work.store import abandon_operations as abandon_operations
 from roost.work.store import add_operation as add_operation
 from roost.work.store import count_operations as count_operations
@@ -21,9 +22,12 @@ from roost.work.store import get_operation as get_operation
 from roost.work.store import hasten_operations as hasten_operations
 from roost.work.store import is_subject_busy as is_subject_busy
 from roost.work.store import list_busy_subjects as list_busy_subjects
+from roost.work.store import list_host_subjects as list_host_subjects
 from roost.work.store import list_waiting_operations as list_waiting_operations
 from roost.work.store import pause_operations as pause_operations
 from roost.work.store import postpone_operation as postpone_operation
+from roost.work.store import release_operations as release_operations
 from roost.work.store import resume_operations as resume_operations
+from roost.work.store import transfer_operations as transfer_operations
 from roost.work.store import update_payload as update_payload
 from roost.work.worker import OperationWorker as OperationWorker

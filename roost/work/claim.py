@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from roost.core import clock
 from roost.core.db import Connection, Database
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 from roost.work import store
-from roost.work.model import CRASH_RETRIES, JSON, Operation, OperationLimits, retry_delay
+from roost.work.model import CRASH_RETRIES, JSON, Operation, OperationLimits, SubjectElsewhere, retry_delay
 
 T = TypeVar("T")
 Write = Callable[[Connection], None]
@@ -93,9 +93,11 @@ def attempt_outcome(
         return partial(store.finish_operation, operation=claim, result=result)
     if is_revoked:
         return partial(store.release_operation, operation=claim)
+    if isinstance(error, SubjectElsewhere) and error.host is not None:
+        return partial(store.postpone_operation, operation=claim, run_after=clock.utc_now(), host=error.host)
     if not isinstance(error, Problem):
         return crash_outcome(claim, spec, spec.on_failure)
-    retries = spec.retries if error.kind is ProblemKind.UNAVAILABLE else 0
+    retries = spec.retries if error.kind.is_temporary else 0
     return _failure_write(claim, error, retries, spec.on_failure)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.core.actor import Actor
 from roost.core.db import Connection, DataChange, record_change
-from roost.core.problem import NotFound, ResourceConflict
+from roost.core.problem import NotFound, ResourceConflict, ServiceUnavailable
 
 JSON = Any
 
@@ -33,6 +33,14 @@ class LeaseLost(ResourceConflict):
     """The attempt is over: a newer one began, or the operation was released. It must not write any more."""
 
     message = "The operation is no longer held by this process"
+
+
+class SubjectElsewhere(ServiceUnavailable):
+    """The server of the id `host` has the subject, and gets an operation that ends so; None if no server has it."""
+
+    def __init__(self, message: str | None = None, *, host: str | None = None) -> None:
+        super().__init__(message)
+        self.host = host
 
 
 class OperationState(StrEnum):
@@ -118,6 +126,11 @@ class FreeSlots:
         """Return how many more operations of a subject may begin."""
         of_tenant = self._limits.per_tenant - self._tenants[tenant_id]
         return min(self.total, of_tenant, self._limits.per_subject - self._subjects[subject])
+
+
+def wake_topic(kind: str, host: str | None = None) -> str:
+    """Return the topic that wakes the workers of a kind, or only that of a host."""
+    return f"operations/{kind}/{host or ''}"
 
 
 def retry_delay(failures: int) -> timedelta:

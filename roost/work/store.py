@@ -6,6 +6,7 @@ Processes use their own clocks; if they share a database, the clocks must differ
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any
 
@@ -16,6 +17,7 @@ from roost.core import clock, ids
 from roost.core.actor import SERVER, current_actor
 from roost.core.db import ActorText, JsonText, UtcTime, metadata, publish_on_commit, read_one, read_record, split_values
 from roost.core.problem import ProblemKind
+from roost.work import model
 from roost.work.faults import clear_fault, record_fault
 from roost.work.model import JSON, FreeSlots, LeaseLost, Operation, OperationNotFound, OperationState, record_operation
 
@@ -72,7 +74,7 @@ def add_operation(
     With a `tenant_id` it is unordered, and its kind must have limits. An ordered one with a `host` is claimed only by
     the worker of that name.
     """
-    publish_on_commit(connection, kind)
+    publish_on_commit(connection, model.wake_topic(kind, host))
     if tenant_id is None and connection.dialect.name == "postgresql":
         # The insert draws the number, the commit makes it visible. Without this lock, a late commit could put an
         # operation before one of the same subject that already runs.
@@ -124,7 +126,7 @@ def list_busy_subjects(connection: Connection, subjects: Collection[str], kinds:
 def list_waiting_operations(connection: Connection, kind: str, subject: str) -> Sequence[Operation]:
     """List and lock the operations that never began, oldest first; none begins before the transaction ends."""
     query = sa.select(*_FIELDS).where(_o.kind == kind, _o.subject == subject, _o.state == OperationState.PENDING)
-    rows = connection.execute(query.where(_o.attempts == 0).order_by(_o.number).with_for_update())
+    rows = connection.execute(query.where(_UNFINISHED, _o.attempts == 0).order_by(_o.number).with_for_update())
     return [_read_operation(row) for row in rows]
 
 
@@ -152,24 +154,15 @@ def claim_operations(
     The rows are locked before they change, so two processes never claim the same one. A finished operation never
     becomes unfinished again, so the check for older ones cannot become false.
     """
-    now = clock.utc_now()
-    older = operations.alias("older")
+    now, older = clock.utc_now(), operations.alias("older")
     is_claimable = sa.or_(
         sa.and_(_o.state == OperationState.PENDING, _o.run_after <= now),
         sa.and_(_o.state == OperationState.RUNNING, _o.lease_until < now),
     )
     is_ours = sa.or_(_o.host.is_(None), _o.host == owner)
     is_older = sa.and_(older.c.subject == _o.subject, older.c.number < _o.number, older.c.finished_at.is_(None))
-    due = (
-        sa.select(_o.number).where(
-            _ORDERED,
-            _o.kind.in_(list(kinds)),
-            _o.id.not_in(list(exclude)),
-            is_claimable,
-            is_ours,
-            ~sa.exists().where(is_older),
-        )
-    ).order_by(_o.number)
+    is_due = sa.and_(_ORDERED, is_claimable, is_ours, ~sa.exists().where(is_older))
+    due = sa.select(_o.number).where(is_due, _o.kind.in_(list(kinds)), _o.id.not_in(list(exclude))).order_by(_o.number)
     # Two queries, because one that sorts by the actor would read all due operations.
     turns = [_o.actor.is_distinct_from(SERVER), _o.actor == SERVER] if requested_first else [sa.true()]
     claimed = list[Operation]()
@@ -179,11 +172,10 @@ def claim_operations(
 
 
 def claim_unordered(
-    connection: Connection, kind: str, slots: FreeSlots, *, owner: str, until: datetime, exclude: Collection[str] = ()
+    connection: Connection, kind: str, slots: FreeSlots, *, owner: str, until: datetime
 ) -> Sequence[Operation]:
     """Claim due unordered operations of a kind, as many as the free slots allow, and occupy the slots."""
     now, claimed = clock.utc_now(), list[Operation]()
-    _release_expired(connection, kind, now, exclude)
     for subject, tenant_id in _due_subjects(connection, kind, now, slots):
         if (count := slots.count_free(tenant_id, subject)) > 0:
             due = sa.select(_o.number).where(_waiting(operations, kind), _o.subject == subject, _o.run_after <= now)
@@ -194,9 +186,10 @@ def claim_unordered(
     return claimed
 
 
-def _release_expired(connection: Connection, kind: str, now: datetime, exclude: Collection[str]) -> None:
-    running = sa.and_(_UNORDERED, _o.kind == kind, _o.state == OperationState.RUNNING)
-    expired = sa.select(_o.number).where(running, _o.lease_until < now, _o.id.not_in(list(exclude)))
+def release_expired(connection: Connection, kinds: Collection[str], exclude: Collection[str] = ()) -> None:
+    """End the attempts at unordered operations whose leases have expired, except those in `exclude`."""
+    running = sa.and_(_UNORDERED, _o.kind.in_(kinds), _o.state == OperationState.RUNNING)
+    expired = sa.select(_o.number).where(running, _o.lease_until < clock.utc_now(), _o.id.not_in(list(exclude)))
     numbers = connection.execute(expired.with_for_update(skip_locked=True)).scalars().all()
     if numbers:
         idle = operations.update().where(_o.number.in_(numbers), _o.state == OperationState.RUNNING)
@@ -204,31 +197,31 @@ def _release_expired(connection: Connection, kind: str, now: datetime, exclude: 
 
 
 def _due_subjects(connection: Connection, kind: str, now: datetime, slots: FreeSlots) -> Sequence[tuple[str, str]]:
-    """Return subjects with due operations, and their tenants, in random order.
-
-    The recursive query reads one index entry per subject, however many operations are pending.
-    """
-    later, due = operations.alias("later"), operations.alias("due")
-    subjects = sa.select(sa.func.min(_o.subject).label("subject")).where(_waiting(operations, kind))
-    subjects = subjects.cte("subjects", recursive=True)
-    next_subject = sa.select(sa.func.min(later.c.subject)).where(
-        _waiting(later, kind), later.c.subject > subjects.c.subject
-    )
-    subjects = subjects.union_all(sa.select(next_subject.scalar_subquery()).where(subjects.c.subject.is_not(None)))
-    first_due = sa.select(due.c.tenant_id).where(
-        _waiting(due, kind), due.c.subject == subjects.c.subject, due.c.run_after <= now
-    )
-    found = sa.select(subjects.c.subject, first_due.limit(1).scalar_subquery().label("tenant_id")).subquery()
-    query = sa.select(found.c.subject, found.c.tenant_id).where(
-        found.c.tenant_id.is_not(None),
-        found.c.tenant_id.not_in(slots.full_tenants),
-        found.c.subject.not_in(slots.full_subjects),
-    )
-    rows = connection.execute(query.order_by(sa.func.random()).limit(slots.total))
+    """Return subjects with due operations, and their tenants, in random order."""
+    values = {"kind": kind, "now": now, "total": slots.total, "tenants": slots.full_tenants}
+    rows = connection.execute(_due_subjects_query(), {**values, "subjects": slots.full_subjects})
     return [(row.subject, row.tenant_id) for row in rows]
 
 
-def _waiting(table: Any, kind: str) -> sa.ColumnElement[bool]:
+@cache  # to make it takes longer than to run it, every second
+def _due_subjects_query() -> sa.Select[str, str]:
+    """Return a recursive query that reads one index entry per subject, however many operations are pending."""
+    later, due, full = operations.alias("later"), operations.alias("due"), partial(sa.bindparam, expanding=True)
+    kind: sa.BindParameter[str] = sa.bindparam("kind")
+    subjects = sa.select(sa.func.min(_o.subject).label("subject")).where(_waiting(operations, kind))
+    subjects = subjects.cte("subjects", recursive=True)
+    above = later.c.subject > subjects.c.subject
+    next_subject = sa.select(sa.func.min(later.c.subject)).where(_waiting(later, kind), above)
+    subjects = subjects.union_all(sa.select(next_subject.scalar_subquery()).where(subjects.c.subject.is_not(None)))
+    is_due = sa.and_(due.c.subject == subjects.c.subject, due.c.run_after <= sa.bindparam("now"))
+    first_due = sa.select(due.c.tenant_id).where(_waiting(due, kind), is_due)
+    found = sa.select(subjects.c.subject, first_due.limit(1).scalar_subquery().label("tenant_id")).subquery().c
+    query = sa.select(found.subject, found.tenant_id).where(found.tenant_id.is_not(None))
+    query = query.where(found.tenant_id.not_in(full("tenants")), found.subject.not_in(full("subjects")))
+    return query.order_by(sa.func.random()).limit(sa.bindparam("total"))
+
+
+def _waiting(table: Any, kind: str | sa.BindParameter[str]) -> sa.ColumnElement[bool]:
     """Return the condition of pending unordered operations of a kind, with the columns of their index."""
     c = table.c
     return sa.and_(c.state == OperationState.PENDING, c.kind == kind, c.tenant_id.is_not(None), c.finished_at.is_(None))
@@ -239,11 +232,8 @@ def _begin_attempts(connection: Connection, due: sa.Select[tuple[int]], owner: s
     numbers = connection.execute(due.with_for_update(of=operations, skip_locked=True)).scalars().all()
     if not numbers:
         return []
-    query = (
-        operations.update()
-        .where(_o.number.in_(numbers))
-        .values(state=OperationState.RUNNING, attempts=_o.attempts + 1, lease_owner=owner, lease_until=until)
-    )
+    values = {"attempts": _o.attempts + 1, "lease_owner": owner, "lease_until": until}
+    query = operations.update().where(_o.number.in_(numbers)).values(state=OperationState.RUNNING, **values)
     return _update_all(connection, query)
 
 
@@ -263,10 +253,7 @@ def lock_attempt(connection: Connection, operation: Operation) -> None:
 
 
 def update_payload(connection: Connection, operation: Operation, payload: JSON, step: str | None = None) -> None:
-    """Store the progress of an attempt, for steps that must not be repeated. Raises LeaseLost.
-
-    `step`: the name of the step that begins, as clients see it.
-    """
+    """Store the progress of an attempt, and the name of the step that clients see from now on. Raises LeaseLost."""
     if not _update_attempt(connection, operation, payload=payload):
         raise LeaseLost
     record_operation(connection, operation, OperationState.RUNNING, step=step)
@@ -291,10 +278,10 @@ def retry_operation(connection: Connection, operation: Operation, error: JSON, r
     _end(connection, operation, state=OperationState.PENDING, failures=failures, error=error, run_after=run_after)
 
 
-def postpone_operation(connection: Connection, operation: Operation, run_after: datetime) -> None:
-    """End an attempt without a failure and schedule the next one. Raises LeaseLost."""
-    publish_on_commit(connection, operation.kind)
-    _end(connection, operation, state=OperationState.PENDING, run_after=run_after)
+def postpone_operation(connection: Connection, operation: Operation, run_after: datetime, host: str = "") -> None:
+    """End an attempt without a failure and schedule the next one, on another host if given. Raises LeaseLost."""
+    publish_on_commit(connection, model.wake_topic(operation.kind, host or None))
+    _end(connection, operation, state=OperationState.PENDING, run_after=run_after, **({"host": host} if host else {}))
 
 
 def release_operation(connection: Connection, operation: Operation) -> None:
@@ -303,7 +290,7 @@ def release_operation(connection: Connection, operation: Operation) -> None:
 
 def release_operations(connection: Connection, owner: str | None = None) -> int:
     """Release all running operations of one owner, or of all; return their number."""
-    query = operations.update().where(_o.state == OperationState.RUNNING)
+    query = operations.update().where(_UNFINISHED, _o.state == OperationState.RUNNING)
     if owner is not None:
         query = query.where(_o.lease_owner == owner)
     return len(_update_all(connection, query.values(state=OperationState.PENDING, **_IDLE)))
@@ -313,6 +300,18 @@ def hasten_operations(connection: Connection, subject: str) -> None:
     """Make the retries of a subject due now, because what they wait for will not come."""
     waiting = sa.and_(_ORDERED, _o.subject == subject, _o.state == OperationState.PENDING)
     connection.execute(operations.update().where(waiting).values(run_after=clock.utc_now()))
+
+
+def list_host_subjects(connection: Connection, host: str) -> Sequence[str]:
+    """List the subjects of a host's unfinished operations."""
+    return connection.execute(sa.select(_o.subject).where(_UNFINISHED, _o.host == host).distinct()).scalars().all()
+
+
+def transfer_operations(connection: Connection, subject: str, host: str) -> None:
+    """Give the pending operations of a subject, and of those below it, to another host."""
+    is_own = sa.or_(_o.subject == subject, _o.subject.startswith(f"{subject}/", autoescape=True))
+    query = operations.update().where(_UNFINISHED, _o.state == OperationState.PENDING, is_own)
+    connection.execute(query.values(host=host))
 
 
 def abandon_operations(connection: Connection, host: str) -> None:
@@ -329,7 +328,7 @@ def pause_operations(connection: Connection, kind: str, subject: str) -> None:
 
 def resume_operations(connection: Connection, kind: str, subject: str) -> None:
     """Resume the paused operations of a kind and subject."""
-    publish_on_commit(connection, kind)
+    publish_on_commit(connection, model.wake_topic(kind))
     _change_state(connection, kind, subject, OperationState.PAUSED, OperationState.PENDING)
 
 
@@ -348,9 +347,8 @@ def count_unfinished(connection: Connection) -> Mapping[OperationState, int]:
     """Return the numbers of unfinished operations of all tenants by their state."""
     query = sa.select(_o.state, sa.func.count()).where(_UNFINISHED).group_by(_o.state)
     found = {OperationState(state): count for state, count in connection.execute(query)}
-    return {
-        state: found.get(state, 0) for state in (OperationState.PENDING, OperationState.PAUSED, OperationState.RUNNING)
-    }
+    states = (OperationState.PENDING, OperationState.PAUSED, OperationState.RUNNING)
+    return {state: found.get(state, 0) for state in states}
 
 
 def discard_operation(connection: Connection, operation_id: str) -> bool:
@@ -362,8 +360,7 @@ def discard_operation(connection: Connection, operation_id: str) -> bool:
 
 def discard_waiting(connection: Connection, subject: str) -> None:
     """Delete the unordered operations of a subject that are not running."""
-    idle = _o.state.in_((OperationState.PENDING, OperationState.PAUSED))
-    connection.execute(operations.delete().where(_UNORDERED, idle, _o.subject == subject))
+    connection.execute(operations.delete().where(_UNORDERED, _o.state != OperationState.RUNNING, _o.subject == subject))
 
 
 def sweep_operations(connection: Connection, before: datetime, limit: int) -> int:

@@ -31,7 +31,16 @@ from roost.work.claim import (
     crash_outcome,
 )
 from roost.work.faults import sweep_faults
-from roost.work.model import JSON, LEASE_SECONDS, RETENTION, FreeSlots, LeaseLost, Operation, OperationLimits
+from roost.work.model import (
+    JSON,
+    LEASE_SECONDS,
+    RETENTION,
+    FreeSlots,
+    LeaseLost,
+    Operation,
+    OperationLimits,
+    wake_topic,
+)
 
 _POLL_SECONDS = 1.0
 _CANCEL_SECONDS = 5.0
@@ -71,11 +80,13 @@ class OperationWorker:
         self._lease = lease
         self._limit = limit
         self._handlers: dict[str, HandlerSpec] = {}
+        self._kinds_by_topic: dict[str, str] = {}
         self._running: dict[str, _RunningOperation] = {}
         self._claim_tasks: dict[str | None, PeriodicTask] = {
             _ORDERED: PeriodicTask("operations claim", self._claim_ordered, _POLL_SECONDS)
         }
         self._extend_task = PeriodicTask("operations extend", self._extend, lease / 3)
+        self._release_task = PeriodicTask("operations release", self._release_expired, lease / 3)
         self._sweep_task = PeriodicTask("operations sweep", self._sweep, _SWEEP_SECONDS)
         self._finish_events: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         self._unsubscribe: Callable[[], None] | None = None
@@ -95,7 +106,7 @@ class OperationWorker:
 
         Ordered ones with `slots` run at most so many at once, those that someone asked for before the server's own.
 
-        An attempt that ends in a Problem fails the operation; one that ends in a Problem of kind `unavailable` is
+        An attempt that ends in a Problem fails the operation; one that ends in a Problem of a temporary kind is
         retried up to `retries` times, with growing delays, and one that ends in an unexpected exception up to
         `CRASH_RETRIES` times of them. A handler with its own schedule returns a `Settlement` that postpones the
         operation. `on_failure` tells the owner of the subject that the operation has failed.
@@ -103,6 +114,7 @@ class OperationWorker:
         if kind in self._handlers:
             raise ValueError(f"{kind} already has a handler")
         self._handlers[kind] = HandlerSpec(handler, retries, limits, slots, on_failure)
+        self._kinds_by_topic |= {wake_topic(kind, host): kind for host in (None, self._owner)}
         if limits is not None:
             self._claim_tasks[kind] = PeriodicTask(
                 f"operations claim {kind}", partial(self._claim_unordered, kind, limits), _POLL_SECONDS
@@ -117,6 +129,8 @@ class OperationWorker:
         self._unsubscribe = self.db.subscribe(self._wake_kinds)
         for task in (*self._claim_tasks.values(), self._extend_task, self._sweep_task):
             task.start()
+        if not self.db.is_sqlite:
+            self._release_task.start()
 
     async def stop(self, grace: float = 10.0) -> None:
         """Stop claiming, let handlers finish within `grace` seconds, then cancel them and release their operations."""
@@ -130,15 +144,16 @@ class OperationWorker:
             run.revoke()
         await self._wait_until_settled(_CANCEL_SECONDS)
         await self._extend_task.stop()
+        await self._release_task.stop()
         await self._sweep_task.stop()
         try:
             await self.db.write(lambda connection: store.release_operations(connection, self._owner))
         except Exception:  # noqa: BLE001 - without a database the leases expire by themselves
             _log.exception("operations.not_released")
 
-    def _wake_kinds(self, kinds: frozenset[str]) -> None:
-        for kind in kinds & self._handlers.keys():
-            self._claim_tasks[self._claim_task_key(kind)].wake()
+    def _wake_kinds(self, topics: frozenset[str]) -> None:
+        for topic in topics & self._kinds_by_topic.keys():
+            self._claim_tasks[self._claim_task_key(self._kinds_by_topic[topic])].wake()
 
     def _claim_task_key(self, kind: str) -> str | None:
         """Return the key of the task that claims operations of a kind."""
@@ -190,12 +205,10 @@ class OperationWorker:
 
     async def _claim_unordered(self, kind: str, limits: OperationLimits) -> None:
         running = [run.claim for run in self._running.values() if run.claim.kind == kind]
-        running_ids = [operation.id for operation in running]
         if len(running) < limits.total:
 
             def claim(connection: Connection, *, owner: str, until: datetime) -> Sequence[Operation]:
-                slots = FreeSlots(limits, running)
-                return store.claim_unordered(connection, kind, slots, owner=owner, until=until, exclude=running_ids)
+                return store.claim_unordered(connection, kind, FreeSlots(limits, running), owner=owner, until=until)
 
             await self._claim(claim)
 
@@ -267,6 +280,12 @@ class OperationWorker:
                 run.safe_until = safe_until
             else:
                 run.revoke()
+
+    async def _release_expired(self) -> None:
+        """Let unordered operations of processes that died run again; those of ordered ones are claimed as they are."""
+        kinds = [kind for kind, spec in self._handlers.items() if spec.limits is not None]
+        running = [run.claim.id for run in self._running.values()]
+        await self.db.write(lambda connection: store.release_expired(connection, kinds, running))
 
     async def _sweep(self) -> None:
         before = clock.utc_now() - RETENTION

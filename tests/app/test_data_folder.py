@@ -1,4 +1,4 @@
-"""A data folder knows its database and blob store, so that a shell without the server's settings opens no other one."""
+"""A data folder knows its database, blob store and runtime, so that a shell without the settings opens no other one."""
 
 import subprocess
 from pathlib import Path
@@ -46,6 +46,22 @@ def test_another_bucket_and_another_database_are_refused_by_name(tmp_path: Path)
         app.open_database(settings(folder, ROOST_DATABASE_URL=other))
     (folder / "stores.json").unlink()
     app.open_database(settings(folder, ROOST_BLOBS="s3://b/p")).close()
+
+
+def test_another_runtime_is_refused_because_it_has_other_files(tmp_path: Path) -> None:
+    app.open_database(settings(tmp_path)).close()
+    with pytest.raises(
+        BadSettings, match=r"belongs to the runtime bwrap, but .* the runtime docker\. Unset ROOST_RUNTIME"
+    ):
+        app.open_database(settings(tmp_path, ROOST_RUNTIME="docker"))
+
+
+def test_the_two_runtimes_may_change_places(tmp_path: Path) -> None:
+    app.open_database(settings(tmp_path)).close()
+    app.open_database(settings(tmp_path, ROOST_RUNTIME="docker", ROOST_OTHER_RUNTIME="bwrap")).close()
+    app.open_database(settings(tmp_path, ROOST_RUNTIME="docker")).close()
+    with pytest.raises(BadSettings, match=r"belongs to the runtime docker, but .* Set ROOST_RUNTIME"):
+        app.open_database(settings(tmp_path))
 
 
 def test_the_file_has_no_credentials(tmp_path: Path) -> None:

@@ -86,8 +86,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "cryptography",
         imports_from("cryptography"),
-        ("roost/core/seal.py", "roost/identity/*"),
-        "sealing is core/seal.py, keys of credentials are identity/",
+        ("roost/core/seal.py", "roost/identity/*", "roost/drivers/runtime/tls_carrier.py"),
+        "sealing is core/seal.py, keys of credentials are identity/, certificates of bridges are the carrier's",
         "from cryptography.fernet import Fernet",
     ),
     Rule(
@@ -149,6 +149,7 @@ RULES: tuple[Rule, ...] = (
             "roost/drivers/chat_platform/*",  # clients of chat platforms
             "roost/drivers/network/*",  # clients of a kubo node
             "roost/drivers/facilitator/*",  # a client of facilitators; also the word for a signed transfer there
+            "roost/drivers/runtime/kubernetes/*",  # a client of an API server
             "roost/drivers/engine/*",  # clients of an engine's gateway, and the fake one that checks
         ),
         "only identity/ reads credentials; a handler declares its caller type in its signature",
@@ -239,6 +240,10 @@ RULES: tuple[Rule, ...] = (
             *("roost/storage/*", "roost/drivers/[!er]*", "roost/http/*", "roost/app/*", "roost/cli/*"),
             *("roost/migrations/*", "roost/warden/*"),
             *("roost/drivers/runtime/bwrap/*", "roost/drivers/runtime/fake.py", "roost/drivers/embedding/*"),
+            "roost/drivers/runtime/landlock/*",
+            *("roost/drivers/runtime/docker/*", "roost/drivers/runtime/probe_facts.py"),  # a socket, and our namespaces
+            "roost/drivers/runtime/kubernetes/*",  # files of credentials, options of sockets
+            "roost/drivers/runtime/tls_carrier.py",  # a file in memory, for a module that reads keys from files
             "roost/drivers/runtime/loopback_namespace.py",  # part of the fake
             "roost/agents/lifecycle/workflows/trusted_authorities.py",  # reads the operator's `ca_file`
             "roost/agents/workspace/snapshots/state_tree.py",  # reads the program that copies databases

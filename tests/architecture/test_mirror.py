@@ -10,6 +10,9 @@ LONG_ENOUGH = 60
 TESTED_ELSEWHERE: Mapping[str, str] = {
     # modules: the tests that cover them, where the mirrored path would be the wrong place
     "roost/drivers/tls_proxy/caddy.py": "tests/journeys/test_tls.py",  # in front of a whole server
+    "roost/warden_client/tree_copy.py": "tests/agents/lifecycle/workflows/test_move.py",
+    "roost/agents/lifecycle/hosts/store.py": "tests/agents/lifecycle/hosts/test_service.py",
+    "roost/drivers/runtime/peer_contract.py": "tests/drivers/runtime/test_tls_peers.py",
     "roost/drivers/tls_proxy/contract.py": "tests/journeys/test_tls.py",
     "roost/app/*.py": "tests/journeys/test_first_run.py",  # what it builds is a running server
     "roost/cli/*.py": "tests/journeys/test_command_line.py",  # typed as a person types it
@@ -44,6 +47,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/agents/network/domains/*.py": "tests/contract/test_domains.py",
     "roost/setting_types.py": "tests/test_config.py",
     "roost/settings.py": "tests/test_config.py",
+    "roost/kubernetes_settings.py": "tests/app/test_kubernetes_settings.py",
     "roost/drivers/facilitator/x402_sdk.py": "tests/drivers/facilitator/test_x402_client.py",
     "roost/drivers/facilitator/fake.py": "tests/conformance/test_facilitator.py",
     "roost/storage/payments/model.py": "tests/storage/payments/test_service.py",  # data
@@ -57,7 +61,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/drivers/engine/*/configuration.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/fake/admin_api.py": "tests/conformance/test_devices_and_configuration.py",
     "roost/drivers/engine/abilities/tasks.py": "tests/conformance/test_tasks.py",
-    "roost/drivers/engine/fake/scheduler.py": "tests/conformance/test_tasks.py",
     "roost/drivers/engine/*/tasks.py": "tests/conformance/test_tasks.py",
     "roost/agents/workspace/snapshots/*.py": "tests/contract/test_snapshots.py",  # one workflow, tested over HTTP
     "roost/drivers/engine/abilities/saved_state.py": "tests/drivers/engine/test_saved_state.py",
@@ -98,10 +101,17 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "roost/http/server/http_connection.py": "tests/http/edge/test_http_connection.py",
     "roost/http/server/request_head.py": "tests/http/edge/test_request_head.py",
     "roost/warden/*.py": "tests/warden/test_*.py",  # one program, tested through its socket
+    "roost/drivers/runtime/probe_facts.py": "tests/drivers/runtime/bwrap/test_probe.py",  # its part
+    "roost/drivers/runtime/kubernetes/agent_objects.py": "tests/drivers/runtime/kubernetes/test_driver.py",
+    "roost/drivers/runtime/kubernetes/probe.py": "tests/drivers/runtime/kubernetes/test_driver.py",
+    "roost/drivers/runtime/docker/archives.py": "tests/drivers/runtime/docker/test_images.py",
+    "roost/drivers/runtime/docker/volumes.py": "tests/drivers/runtime/docker/test_images.py",
+    "roost/drivers/runtime/docker/carrier.py": "tests/conformance/test_runtime.py",  # with a real engine
+    "roost/drivers/runtime/docker/driver.py": "tests/conformance/test_runtime.py",  # as above
     "roost/drivers/image/*.py": "tests/conformance/test_image.py",  # a program and who speaks to it
     "roost/drivers/embedding/minilm_worker.py": "tests/drivers/embedding/test_minilm.py",  # its program
     "roost/drivers/sandbox/forked_requests.py": "tests/drivers/text_extractor/test_sandboxed.py",  # a program's loop
-    "roost/drivers/sandbox/contract.py": "tests/drivers/runtime/bwrap/test_sandbox.py",  # of its one implementation
+    "roost/drivers/runtime/landlock/confine.py": "tests/conformance/test_sandbox.py",  # its program
     "roost/drivers/git/*.py": "tests/conformance/test_git_push.py",  # scripts and who speaks to them
     "roost/storage/content/model.py": "tests/storage/content/test_reader.py",  # rows, there and back
     "roost/storage/files/tus/*.py": "tests/storage/files/tus/test_api.py",  # one state machine, tested over HTTP

@@ -24,6 +24,20 @@ def test_a_curve_is_judged_by_its_steepest_part(kind: Kind, last: float, is_met:
     assert curve.growth[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("costs", "is_met"),
+    [
+        ((2.9, 2.2, 3.5, 2.0), True),
+        ((1.0, 2.0, 2.0, 2.0), False),
+        ((1.0, 3.0, 2.0, 2.5), False),
+        ((2.0, 1.0, 1.0, 1.5), False),
+    ],
+)
+def test_only_a_peak_that_no_larger_size_has_is_noise(costs: tuple[float, ...], is_met: bool) -> None:
+    sizes = (1000, 10_000, 100_000, 1_000_000)
+    assert Curve("list", "files", Kind.FLAT, points=dict(zip(sizes, costs, strict=True))).is_met is is_met
+
+
 def test_a_curve_is_a_row_of_its_table(tmp_path: Path) -> None:
     page = tmp_path / "scale.md"
     curves = [

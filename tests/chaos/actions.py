@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tests.chaos.deployment import Deployment, Tree, read_tree
+from tests.journeys.server_process import until
 
 FILES = 60
 _KEPT_SHARE = 0.3
@@ -34,6 +35,8 @@ class Action(ABC):
         self.deployment = deployment
         self.seconds = 0.0
         """Duration of the last run that succeeded."""
+        self.is_done = False
+        """Whether the last run succeeded, so that its effect must not be lost."""
         self._chance = chance
         self._old: Tree = {}
         self._new: Tree = {}
@@ -46,10 +49,14 @@ class Action(ABC):
     def run(self) -> bool:
         """Run the operation, and return whether it succeeded. Raises httpx.HTTPError."""
 
+    def await_recovery(self) -> None:  # noqa: B027 - most operations end with an answer
+        """Wait for what a server that runs on does later by itself."""
+
     def check(self) -> None:
-        """Check that the workspace is in one of the two states."""
+        """Check that the workspace is in one of the two states, in the new one if the operation succeeded."""
         found = self.deployment.tree()
         assert found in (self._old, self._new), f"a mixture: {_differences(found, self._old, self._new)}"
+        assert found == self._new or not self.is_done, "a change that succeeded is lost"
 
     def agents(self) -> set[str]:
         """Return the agents whose containers take part."""
@@ -135,13 +142,20 @@ class Push(Action):
     def run(self) -> bool:
         return self.deployment.try_git(*self._git, "push", "-q", "URL", "HEAD:main").returncode == 0
 
+    def await_recovery(self) -> None:
+        """Wait until the server has finished or undone an interrupted push, as it tells the client."""
+        until(lambda: not self._is_recorded())
+
     def check(self) -> None:
         super().check()
         old, new = self.deployment.git(*self._git, "rev-parse", "HEAD^", "HEAD").split()
         is_pushed = self.deployment.tree() == self._new
         head = self.deployment.bare("rev-parse", "refs/heads/main")
         assert head == (new if is_pushed else old), "main is not the commit of the workspace"
-        assert not self.deployment.bare("for-each-ref", "refs/roost"), "the push is still recorded"
+        assert not self._is_recorded(), "the push is still recorded"
+
+    def _is_recorded(self) -> bool:
+        return bool(self.deployment.bare("for-each-ref", "refs/roost"))
 
 
 class Fork(Action):
@@ -162,6 +176,7 @@ class Fork(Action):
 
     def check(self) -> None:
         super().check()
+        assert self.agents() or not self.is_done, "a fork that succeeded is lost"
         for agent_id in self.agents():
             found = self.deployment.tree(agent_id)
             assert found == self._new, f"the fork has other files: {_differences(found, self._new, {})}"

@@ -10,8 +10,6 @@ from roost.agents.library.skills.model import FOLDER, MARKER
 from roost.agents.workspace.snapshots import model
 from roost.core.db import Connection, Database
 from roost.drivers.blob.folder_store import FolderStore
-from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
-from roost.drivers.runtime.bwrap.record import find_marked
 from roost.storage.content import store
 from roost.storage.content.model import ContentNetwork, ContentScope
 from roost.storage.content.reader import ContentReader
@@ -68,13 +66,12 @@ def check_repositories(deployment: Deployment) -> None:
 
 
 def check_remains(deployment: Deployment) -> None:
-    """Check that every process and folder is of an agent."""
-    agents, data, paths = deployment.agents(), deployment.data, AgentPaths(deployment.data)
-    assert {agent for agent, _ in find_marked(paths.mark)} == agents, "processes of no agent"
-    assert {*paths.list_agents(), *paths.list_stored()} == agents, "folders of no agent"
-    assert {path.name for path in data.glob("git/*")} <= agents, "repositories of no agent"
+    """Check that everything is of an agent, and that no change is left half done."""
+    deployment.check_owners()
+    repositories = {path.name for path in deployment.data.glob("git/*")}
+    assert repositories <= deployment.agents(), "repositories of no agent"
     try:  # an agent that runs again gets its skills, which ends an interrupted change
-        until(lambda: not list(data.glob("agents/*/workspace/.roost-staging*")))
+        until(lambda: not any(list(path.glob(".roost-staging*")) for path in deployment.workspaces().values()))
     except AssertionError:
         raise AssertionError("a change is left in a workspace") from None
 
@@ -84,10 +81,10 @@ def check_library(deployment: Deployment) -> None:
     for wrong, query in _HALF.items():
         assert not deployment.rows(query), f"{wrong}: {deployment.rows(query)}"
     attached = {(agent, name) for agent, name in deployment.rows(_ATTACHED)}
-    for path in deployment.data.glob(f"agents/*/workspace/{FOLDER}/*/{MARKER}"):
-        agent = path.relative_to(deployment.data).parts[1]
-        is_own = json.loads(path.read_text())["agent"] == agent
-        assert not is_own or (agent, path.parent.name) in attached, f"{path} is of no attached skill"
+    for agent, workspace in deployment.workspaces().items():
+        for path in workspace.glob(f"{FOLDER}/*/{MARKER}"):
+            is_own = json.loads(path.read_text())["agent"] == agent
+            assert not is_own or (agent, path.parent.name) in attached, f"{path} is of no attached skill"
 
 
 async def check_content(database: str, blobs: Path) -> None:

@@ -7,7 +7,7 @@ import socket
 import stat
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from roost.agents.library.hub.maintenance import read_catalogue
 from roost.agents.library.templates.model import Submission, TemplateSource
 from roost.agents.library.templates.service import TemplateService
 from roost.drivers.git.local_folder import LocalRepository
-from roost.drivers.runtime.bwrap.record import ContainerRecord, load_record
+from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
+from roost.drivers.runtime.bwrap.record import ContainerRecord, find_marked, load_record
+from roost.drivers.runtime.contract import Runtime
 from tests.chaos.side_servers import fork_facilitator, fork_name_server
 from tests.journeys.server_process import until
 from tests.storage.server_crash import ServerProcesses
@@ -64,12 +66,14 @@ def read_tree(root: Path) -> Tree:
 
 
 class Deployment:
+    """A server with containers of `bwrap`."""
+
     def __init__(self, folder: Path, database: str | None = None) -> None:
         self.folder, self.data = folder, folder / "data"
         self.data.mkdir()
         self.database = database or f"sqlite:///{self.data / 'roost.db'}"
         self._engine = sa.create_engine(self.database, poolclass=sa.NullPool)
-        self._servers = ServerProcesses(self.data, database, is_isolated=True)
+        self._servers = ServerProcesses(self.data, database, self.make_runtime)
         self._names, self._ledger = folder / "names", folder / "ledger"
         self._names.mkdir()
         self._ledger.mkdir()
@@ -87,6 +91,9 @@ class Deployment:
         self.port: int = told["port"]
         self.shell("echo first > first")  # histories are checked, and an empty workspace has none
 
+    def make_runtime(self, data: Path) -> Runtime | None:
+        """Return the runtime of the server, None for the default one."""
+
     def start(self) -> None:
         """Start the server unless it runs."""
         if not self._pid:
@@ -97,18 +104,37 @@ class Deployment:
             self._servers.kill(self._pid)
         self._pid = 0
 
+    def other_victims(self) -> Mapping[str, Callable[[], None]]:
+        """Return what can be killed beside the server and a container: calls that kill it and start it again."""
+        return {}
+
     def kill_container(self, agent_id: str) -> None:
-        if record := self.containers().get(agent_id):
+        if record := self._records().get(agent_id):
             record.warden.kill()
             until(lambda: not record.is_alive())
 
-    def containers(self) -> Mapping[str, ContainerRecord]:
-        """Return the records of live containers by agent."""
-        records = [load_record(path) for path in self.data.glob("run/*/container.json")]
-        return {record.agent_id: record for record in records if record is not None and record.is_alive()}
+    def containers(self) -> Mapping[str, int]:
+        """Return the pid of each live container by agent."""
+        return {agent_id: record.warden.pid for agent_id, record in self._records().items()}
+
+    def check_owners(self) -> None:
+        """Check that every process and folder is of an agent."""
+        agents, paths = self.agents(), AgentPaths(self.data)
+        assert {agent for agent, _ in find_marked(paths.mark)} == agents, "processes of no agent"
+        assert {*paths.list_agents(), *paths.list_stored()} == agents, "folders of no agent"
+
+    def end(self) -> None:
+        """End all processes."""
+        self.kill_server()
+        for _, process in find_marked(AgentPaths(self.data).mark):
+            process.kill()
+
+    def workspaces(self) -> Mapping[str, Path]:
+        """Return the folders of all workspaces by agent."""
+        return {path.parent.name: path for path in self.data.glob("agents/*/workspace")}
 
     def tree(self, agent_id: str | None = None) -> Tree:
-        return read_tree(self.data / "agents" / (agent_id or self.agent_id) / "workspace")
+        return read_tree(self.workspaces()[agent_id or self.agent_id])
 
     def send(self, method: str, path: str, host: str | None = None, **options: Any) -> httpx.Response:
         """Send a request of the tenant to a path below `/v0`, or of the storage API below `/v3`."""
@@ -181,7 +207,7 @@ class Deployment:
 
     def read(self, agent_id: str, path: str) -> str:
         """Read a file of a workspace."""
-        return (self.data / "agents" / agent_id / "workspace" / path).read_text()
+        return (self.workspaces()[agent_id] / path).read_text()
 
     def shell(self, script: str) -> None:
         done = self.get("POST", f"/agents/{self.agent_id}/console/exec", json={"command": script})
@@ -230,6 +256,11 @@ class Deployment:
             until(lambda: not self._unsettled(), _QUIET_SECONDS)
         except AssertionError:
             raise AssertionError(f"not at rest: {self._unsettled()}") from None
+
+    def _records(self) -> Mapping[str, ContainerRecord]:
+        """Return the records of live containers by agent."""
+        records = [load_record(path) for path in self.data.glob("run/*/container.json")]
+        return {record.agent_id: record for record in records if record is not None and record.is_alive()}
 
     def _url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.port}{path}"

@@ -60,6 +60,7 @@ class Register(LibraryAction):
 
     def check(self) -> None:
         new = set(self._cids()) - set(self._before)
+        assert new or not self.is_done, "a skill that was registered is lost"
         assert len(new) <= 1, f"one registration made {len(new)} versions"
         answer = self.deployment.send("POST", "/skills", **self._request)
         assert answer.status_code == (200 if new else 201), f"a repetition is refused: {answer.text}"
@@ -81,7 +82,9 @@ class Install(LibraryAction):
         return self.deployment.send("POST", f"/hub/{self._skill['hubSkillId']}/install").is_success
 
     def check(self) -> None:
-        assert set(self._cids()) - set(self._before) <= {self._skill["skillCid"]}
+        new = set(self._cids()) - set(self._before)
+        assert new <= {self._skill["skillCid"]}
+        assert new or not self.is_done, "a skill that was installed is lost"
         installed = self.deployment.get("POST", f"/hub/{self._skill['hubSkillId']}/install")["skill"]
         assert self._cids() == sorted([*self._before, self._skill["skillCid"]])
         self.deployment.get("DELETE", f"/skills/{installed['skillId']}")
@@ -102,6 +105,7 @@ class Publish(LibraryAction):
 
     def check(self) -> None:
         found = self.deployment.send("GET", f"/hub/{self._skill['name']}")
+        assert found.is_success is (self._withdrawn is None) or not self.is_done, "what succeeded is lost"
         if found.is_success:
             detail = found.json()["skill"]
             assert [one["skillCid"] for one in detail["versions"]] == [self._skill["skillCid"]]
@@ -153,7 +157,8 @@ class Attach(LibraryAction):
 
     def check(self) -> None:
         attached = self.deployment.get("GET", self._path)["skills"]
-        assert {one["skillCid"] for one in attached} in self._states, "half of the skills are attached"
+        states = self._states[self.is_done :]
+        assert {one["skillCid"] for one in attached} in states, "half of the skills are attached, or a success is lost"
         assert all(one["synced"] for one in attached), "a skill is attached, but not in the workspace"
         wanted = {
             f"{FOLDER}/{one['name']}/{path}": hashlib.sha256(content).hexdigest()
@@ -185,6 +190,7 @@ class FromTemplate(LibraryAction):
 
     def check(self) -> None:
         super().check()
+        assert self.agents() or not self.is_done, "an agent that was created is lost"
         for agent_id in self.agents():
             self._check_agent(agent_id)
             self.deployment.get("DELETE", f"/agents/{agent_id}")

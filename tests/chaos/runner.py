@@ -9,12 +9,9 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import httpx2 as httpx
 
-from roost.drivers.runtime.bwrap.agent_paths import AgentPaths
-from roost.drivers.runtime.bwrap.record import find_marked
 from tests.chaos.actions import Action, Fork, Push, Reset, Sync
 from tests.chaos.address_actions import Replace, Verify
 from tests.chaos.audit import check_content, check_history, check_library, check_remains, check_repositories
@@ -55,10 +52,12 @@ _LATEST = 1.1
 """The kill comes until this multiple of an operation's usual duration."""
 
 
-def run_chaos(folder: Path, points: int, seed: int, names: Sequence[str], database: str | None = None) -> Counter[str]:
-    """Interrupt operations of the given names in turn; return how often which process was killed before their end."""
+def run_chaos(deployment: Deployment, points: int, seed: int, names: Sequence[str]) -> Counter[str]:
+    """Interrupt operations of the given names in turn; return how often which process was killed before their end.
+
+    At the end, all processes of the deployment are gone.
+    """
     chance = random.Random(seed)
-    deployment = Deployment(folder, database)
     try:
         actions = {name: ACTIONS[name](deployment, chance) for name in names}
         for action in actions.values():
@@ -66,7 +65,7 @@ def run_chaos(folder: Path, points: int, seed: int, names: Sequence[str], databa
         done = Counter[str]()
         for point in range(points):
             name = names[point % len(names)]
-            victim = chance.choice(actions[name].victims)
+            victim = chance.choice([*actions[name].victims, *deployment.other_victims()])
             print(f"{point}: {victim} killed during {name}", file=sys.stderr, flush=True)
             done[f"{name} {victim}"] += _interrupt(deployment, actions[name], victim, chance)
             if point % _AUDIT_EVERY == _AUDIT_EVERY - 1:
@@ -76,7 +75,7 @@ def run_chaos(folder: Path, points: int, seed: int, names: Sequence[str], databa
         deployment.get("DELETE", f"/agents/{deployment.agent_id}")
         _audit(deployment)
     finally:
-        _end_processes(deployment)
+        deployment.end()
     return done
 
 
@@ -95,19 +94,24 @@ def _interrupt(deployment: Deployment, action: Action, victim: str, chance: rand
     running = threading.Thread(target=_run_quietly, args=(action,))
     running.start()
     if action.stages and chance.random() < 0.5:
-        while running.is_alive() and not list(deployment.data.glob("agents/*/workspace/.roost-staging")):
+        paths = list(deployment.workspaces().values())
+        while running.is_alive() and not any((path / ".roost-staging").exists() for path in paths):
             time.sleep(0.0005)
         time.sleep(chance.uniform(0, _STAGED_SECONDS))  # a random time for the kill
     else:
         running.join(chance.uniform(0, action.seconds * _LATEST))
     is_under_way = running.is_alive()
-    if victim != "container":
+    if kill := deployment.other_victims().get(victim):
+        kill()
+    if victim in {"server", "both"}:
         deployment.kill_server()
-    if victim != "server":
+    if victim in {"container", "both"}:
         for agent_id in action.agents():
             deployment.kill_container(agent_id)
     running.join()
     deployment.start()
+    if kill:  # the start of a server or container leaves nothing for later
+        action.await_recovery()
     deployment.settle()
     check_remains(deployment)
     check_library(deployment)
@@ -119,8 +123,10 @@ def _interrupt(deployment: Deployment, action: Action, victim: str, chance: rand
 
 def _run_quietly(action: Action) -> None:
     begun = time.monotonic()
+    action.is_done = False
     with suppress(httpx.HTTPError):
         if action.run():
+            action.is_done = True
             action.seconds = time.monotonic() - begun  # depends on what else the machine does
 
 
@@ -132,9 +138,3 @@ def _audit(deployment: Deployment) -> None:
     check_repositories(deployment)
     child = forked(lambda: asyncio.run(check_content(deployment.database, deployment.data / "blobs")))
     assert os.waitpid(child, 0)[1] == 0, "see the error above"
-
-
-def _end_processes(deployment: Deployment) -> None:
-    deployment.kill_server()
-    for _, process in find_marked(AgentPaths(deployment.data).mark):
-        process.kill()

@@ -73,15 +73,13 @@ class SignOut(SessionAction):
         self._cookie, token = _cookie_of(opened), opened.json()["session"]["csrfToken"]
         self._headers = {"Cookie": self._cookie, "X-CSRF-Token": token}
         assert self._is_open(self._cookie)
-        self._is_done = False
 
     def run(self) -> bool:
-        self._is_done = self._send("DELETE", headers=self._headers).is_success
-        return self._is_done
+        return self._send("DELETE", headers=self._headers).is_success
 
     def check(self) -> None:
         is_over = not self.deployment.rows("SELECT digest FROM browser_sessions")
-        assert is_over or not self._is_done, "a session that was ended is back"
+        assert is_over or not self.is_done, "a session that was ended is back"
         assert self._is_open(self._cookie) is not is_over
         assert self._send("DELETE", headers=self._headers).status_code == (401 if is_over else 204)
         assert not self._is_open(self._cookie)

@@ -67,18 +67,16 @@ class Price(PaidAction):
             "change": ("PATCH", self._instruction, {"json": _requirements(new)}),
             "remove": ("DELETE", self._attachment, {}),
         }[verb]
-        self._is_done = False
 
     def run(self) -> bool:
         method, path, options = self._request
-        self._is_done = self.deployment.send(method, path, **options).is_success
-        return self._is_done
+        return self.deployment.send(method, path, **options).is_success
 
     def check(self) -> None:
         answer = self._visit()
         assert answer.status_code in {402, 404}, answer.text
         price = int(answer.json()["accepts"][0]["maxAmountRequired"]) if answer.status_code == 402 else None
-        assert price in self._prices[self._is_done :], f"{price} is asked, of {self._prices}"
+        assert price in self._prices[self.is_done :], f"{price} is asked, of {self._prices}"
         shown = self.deployment.get("GET", f"{_INSTRUCTIONS}?cid={self._file['cid']}")["data"]["payment_instructions"]
         assert [int(one["payment_requirements"][0]["amount"]) for one in shown] == ([price] if price else [])
         super().check()
@@ -164,16 +162,14 @@ class Vectorize(Action):
         if verb != "vectorize":
             self.deployment.get("POST", self._vectors)
             self.deployment.settle()  # the response to a large file may come before
-        self._is_done = False
 
     def run(self) -> bool:
-        self._is_done = self.deployment.send(*self._request).is_success
-        return self._is_done
+        return self.deployment.send(*self._request).is_success
 
     def check(self) -> None:
         answer = self.deployment.send("GET", self._vectors)
         record: dict[str, Any] = answer.json()["data"] if answer.is_success else _DELETED
-        assert record["state"] in self._states[self._is_done :], f"{record}, of {self._states}"
+        assert record["state"] in self._states[self.is_done :], f"{record}, of {self._states}"
         is_indexed = record["state"] == "indexed"
         assert record["chunks"] == record["chunks_done"], f"vectors are missing: {record}"
         ((segments,),) = self.deployment.rows(_SEGMENTS, file=self._vectors.rpartition("/")[2])

@@ -15,7 +15,7 @@ _NAMES = [name for name in ACTIONS if name not in _LONG_RUN_ONLY]
 
 def test_crashes_at_random_points_leave_one_of_two_states() -> None:
     """Interrupt operations once each, in a process of its own, because servers are forks of it."""
-    argv = [sys.executable, "-m", "tests.chaos", str(len(_NAMES)), str(secrets.randbelow(1 << 32)), *_NAMES]
+    argv = [sys.executable, "-m", "tests.chaos", "bwrap", str(len(_NAMES)), str(secrets.randbelow(1 << 32)), *_NAMES]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=390, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count(" killed during ") == len(_NAMES)

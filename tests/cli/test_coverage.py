@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "agents delete": "delete_agent",
         "agents restart": "restart_agent",
         "update": "update_agent",
+        "move": "move_agent",
         "agents token": "read_token rotate_token",
     },
     "agents.models.keys": {"models connect": "use_model_key"},

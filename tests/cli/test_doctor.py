@@ -29,7 +29,7 @@ def settings(folder: Path, **environment: str) -> Settings:
 
 def test_a_runtime_with_what_it_enforces_and_what_not() -> None:
     found = Capabilities(True, enforcement=[Enforcement("memory", True, "cgroup"), Enforcement("cpu", False, "none")])
-    assert [(row["part"], row["status"], row["detail"]) for row in doctor._runtime("bwrap", found)] == [
+    assert [(row["part"], row["status"], row["detail"]) for row in doctor._runtime("bwrap", found, is_other=False)] == [
         ("runtime bwrap", "ok", "containers start"),
         ("memory", "ok", "cgroup"),
         ("cpu", "no", "none"),
@@ -37,8 +37,11 @@ def test_a_runtime_with_what_it_enforces_and_what_not() -> None:
 
 
 def test_a_runtime_that_starts_nothing() -> None:
-    (row,) = doctor._runtime("bwrap", Capabilities(False, "user namespaces are off"))
-    assert (row["status"], row["detail"]) == ("fail", "user namespaces are off")
+    found = Capabilities(False, "user namespaces are off")
+    (row,) = doctor._runtime("bwrap", found, is_other=False)
+    assert (row["part"], row["status"], row["detail"]) == ("runtime bwrap", "fail", "user namespaces are off")
+    (row,) = doctor._runtime("docker", found, is_other=True)  # the server starts without it
+    assert (row["part"], row["status"]) == (row["part"], "no")
 
 
 def test_a_model_service_with_an_unknown_certificate_is_explained(tmp_path: Path, server: FakeServer) -> None:

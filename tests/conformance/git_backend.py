@@ -3,7 +3,7 @@
 import os
 import subprocess
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,10 +14,10 @@ _SETTINGS = {"safe.directory": "*", "http.receivepack": "true", "receive.fsckObj
 
 
 @contextmanager
-def run_backend(folder: Path) -> Generator[str]:
-    """Serve the repositories in a folder with `git http-backend`; yield the URL."""
+def run_backend(folder: Path, **settings: str) -> Generator[str]:
+    """Serve the repositories in a folder with `git http-backend` and further settings of Git; yield the URL."""
     folder.mkdir(exist_ok=True)
-    handler = type("Handler", (_BackendHandler,), {"folder": folder})
+    handler = type("Handler", (_BackendHandler,), {"folder": folder, "settings": {**_SETTINGS, **settings}})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -29,6 +29,7 @@ class _BackendHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     folder: Path
+    settings: Mapping[str, str]
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
@@ -41,9 +42,9 @@ class _BackendHandler(BaseHTTPRequestHandler):
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
-            **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(_SETTINGS)},
-            **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_SETTINGS.values())},
+            "GIT_CONFIG_COUNT": str(len(self.settings)),
+            **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(self.settings)},
+            **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(self.settings.values())},
         }
         with subprocess.Popen(
             ["git", "http-backend"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from roost.drivers.runtime.contract import ContainerSpec
+from roost.drivers.runtime.docker.driver import DockerRuntime
 from roost.warden_client.changes import ExpectEntry, PutFile, PutFolder, PutLink, RemovePath, TreeChange
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import (
@@ -24,7 +25,7 @@ from roost.warden_client.errors import (
     WardenTreeChanged,
 )
 from roost.warden_client.tree import STAGING_NAME
-from tests.conformance.runtimes import CASES, Make, RuntimeEnv, open_runtime_env, until
+from tests.conformance.runtimes import CASES, Make, RuntimeEnv, limit_volumes, open_runtime_env, until
 from tests.conformance.tree_fixtures import SECRET, container, env
 from tests.conformance.trees import apply, chunks, put, scan, shell, stream
 
@@ -238,6 +239,8 @@ async def test_a_delete_only_container_refuses_content(env: RuntimeEnv) -> None:
 @pytest.mark.parametrize("make", CASES)
 async def test_a_full_disk_changes_nothing(small_disk: Path, make: Make) -> None:
     async with open_runtime_env(make, small_disk) as env:
+        if isinstance(env.runtime, DockerRuntime):
+            await limit_volumes(env.runtime, 24 << 20)
         container = await env.container()
         await apply(container, put("file", b"old"))
         with pytest.raises(WardenDiskFull):

@@ -11,12 +11,12 @@ from roost.drivers.embedding.contract import CHUNK_CHARACTERS, EmbeddingModel, E
 from roost.drivers.embedding.fake import FakeEmbeddingModel
 from roost.drivers.embedding.minilm import MiniLMModel
 from roost.drivers.embedding.openai import OpenAIEmbeddingModel
-from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
+from tests.conformance.sandboxes import SANDBOXES
 from tests.drivers.embedding.embedding_server import KEY, MODEL, EmbeddingServer, unpack
 from tests.drivers.model.local import serving
 
 
-@pytest.fixture(params=["fake", "openai", pytest.param("minilm", marks=pytest.mark.container)])
+@pytest.fixture(params=["fake", "openai", *SANDBOXES[:2]])
 async def model(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddingModel]:
     async with AsyncExitStack() as stack:
         match request.param:
@@ -26,7 +26,7 @@ async def model(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
                 url = await stack.enter_async_context(serving(EmbeddingServer()))
                 made = OpenAIEmbeddingModel(EmbeddingSettings(f"{url}/v1", MODEL, KEY))
             case _:
-                made = MiniLMModel(BwrapSandbox(tmp_path))
+                made = MiniLMModel(request.param(tmp_path))
         stack.push_async_callback(made.close)
         yield made
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from roost.core.db import Database
+from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.git.contract import (
     BadGitRequest,
     EntryKind,
@@ -25,21 +28,46 @@ from roost.drivers.git.contract import (
     UnknownCommit,
 )
 from roost.drivers.git.repositories import SandboxedRepositories
-from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from tests.conformance.git_objects import body_of, git, packet
+from tests.conformance.sandboxes import MakeSandbox, bwrap, landlock
+from tests.support.git_deployment import GitDeployment, add_agents
 
 pytestmark = pytest.mark.container
 AGENT = "ada"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def open_repositories(folder: Path) -> GitRepositories:
-    return SandboxedRepositories(folder / "data/git", BwrapSandbox(folder / "data", claims=folder / "claims"))
+def open_repositories(folder: Path, make_sandbox: MakeSandbox) -> GitRepositories:
+    """Open the repositories in a folder, of a server whose deployment has them if the folder has a database."""
+    if (file := folder / "roost.db").exists():
+        deployment = GitDeployment(folder, Database(f"sqlite:///{file}"), FolderStore(folder / "blobs"))
+        return deployment.open_server("first", folder / "data")
+    return SandboxedRepositories(folder / "data/git", make_sandbox(folder / "data"))
+
+
+@pytest.fixture(params=["bwrap", "landlock", "bucket"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """How commands are confined, or that the blob store has the repositories."""
+    return request.param
 
 
 @pytest.fixture
-def repositories(tmp_path: Path) -> GitRepositories:
-    return open_repositories(tmp_path)
+def make_sandbox(kind: str) -> MakeSandbox:
+    return landlock if kind == "landlock" else bwrap
+
+
+@pytest.fixture
+def repositories(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, make_sandbox: MakeSandbox
+) -> GitRepositories:
+    if kind == "bucket":
+        for folder in (tmp_path, tmp_path / "copy"):
+            folder.mkdir(exist_ok=True)
+            shutil.copy(request.getfixturevalue("_sqlite_template"), folder / "roost.db")
+            db = Database(f"sqlite:///{folder / 'roost.db'}")
+            db.run(lambda connection: add_agents(connection, AGENT, "bob"))
+            db.close()
+    return open_repositories(tmp_path, make_sandbox)
 
 
 @pytest.fixture
@@ -64,7 +92,7 @@ async def commit(git: GitRepositories, parent: str | None, *changes: GitChange, 
 
 
 async def paths(git: GitRepositories, commit: str) -> Sequence[str]:
-    return [entry.path async for entry in git.list_tree(AGENT, commit)]
+    return [entry.path async for entry in git.list_changes(AGENT, None, commit)]
 
 
 async def test_git_is_available(repositories: GitRepositories, tmp_path: Path) -> None:
@@ -84,10 +112,10 @@ async def test_a_commit_has_the_files_and_is_the_head(repositories: GitRepositor
         repositories, None, file("a/run", b"#!", executable=True), file(odd, b""), GitLink("link", "../\udcff")
     )
     assert await repositories.head(AGENT) == made
-    assert [entry async for entry in repositories.list_tree(AGENT, made)] == [
-        GitEntry("a/run", EntryKind.EXECUTABLE, git(bare, "rev-parse", f"{made}:a/run"), 2),
-        GitEntry("link", EntryKind.LINK, git(bare, "rev-parse", f"{made}:link"), 4),
-        GitEntry(odd, EntryKind.FILE, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", 0),
+    assert [entry async for entry in repositories.list_changes(AGENT, None, made)] == [
+        GitEntry("a/run", EntryKind.EXECUTABLE, git(bare, "rev-parse", f"{made}:a/run")),
+        GitEntry("link", EntryKind.LINK, git(bare, "rev-parse", f"{made}:link")),
+        GitEntry(odd, EntryKind.FILE, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"),
     ]
     assert git(bare, "symbolic-ref", "HEAD") == "refs/heads/main"
     assert (
@@ -144,7 +172,7 @@ async def test_the_head_moves_to_known_commits_only(repositories: GitRepositorie
     await repositories.set_head(AGENT, first)
     assert await repositories.head(AGENT) == first
     await repositories.set_head(AGENT, second)
-    blob = next(iter([entry.blob async for entry in repositories.list_tree(AGENT, second)]))
+    blob = next(iter([entry.blob async for entry in repositories.list_changes(AGENT, None, second)]))
     for unknown in ("0" * 40, "main", blob):
         with pytest.raises(UnknownCommit):
             await repositories.set_head(AGENT, unknown)
@@ -182,7 +210,7 @@ async def test_changes_between_commits_are_listed(repositories: GitRepositories)
 async def test_blobs_are_read_in_their_order_and_skipped_unread(repositories: GitRepositories) -> None:
     large = os.urandom(3 * 1024**2)
     made = await commit(repositories, None, file("a", b"first"), file("b", large), file("c", b""))
-    ids = {entry.path: entry.blob async for entry in repositories.list_tree(AGENT, made)}
+    ids = {entry.path: entry.blob async for entry in repositories.list_changes(AGENT, None, made)}
     found: list[bytes] = []
     async with aclosing(repositories.read_blobs(AGENT, [ids["b"], ids["a"], ids["b"], ids["c"]])) as blobs:
         async for blob in blobs:
@@ -195,11 +223,13 @@ async def test_blobs_are_read_in_their_order_and_skipped_unread(repositories: Gi
         [blob async for blob in repositories.read_blobs(AGENT, ["3" * 40])]
 
 
-async def test_a_repository_belongs_to_a_user_of_its_own(repositories: GitRepositories, bare: Path) -> None:
+async def test_a_repository_belongs_to_a_user_of_its_own(
+    repositories: GitRepositories, bare: Path, make_sandbox: MakeSandbox
+) -> None:
     await commit(repositories, None, file("a"))
     await repositories.commit("bob", None, None, listed(file("b")), "m", "Bob", NOW)
     other = bare.with_name("bob")
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 and make_sandbox is bwrap:
         assert len({0, bare.stat().st_uid, other.stat().st_uid}) == 3
     assert stat.S_IMODE(bare.stat().st_mode) == 0o700
     await repositories.delete(AGENT)
@@ -210,12 +240,12 @@ async def test_a_repository_belongs_to_a_user_of_its_own(repositories: GitReposi
 
 
 async def test_another_process_finds_the_repository_and_clears_remains(
-    repositories: GitRepositories, bare: Path, tmp_path: Path
+    repositories: GitRepositories, bare: Path, tmp_path: Path, make_sandbox: MakeSandbox
 ) -> None:
     first = await commit(repositories, None, file("a"))
     (bare / "refs/heads/main.lock").touch()  # of a server that was killed
     (bare / "objects/tmp_objdir-incoming-x").mkdir()
-    again = open_repositories(tmp_path)
+    again = open_repositories(tmp_path, make_sandbox)
     assert await again.head(AGENT) == first
     assert await commit(again, first, file("b")) == await again.head(AGENT)
     assert not list(bare.glob("objects/tmp_objdir-*"))
@@ -238,7 +268,7 @@ async def test_many_commits_stay_few_packs(repositories: GitRepositories, bare: 
 
 
 async def test_nothing_in_a_repository_is_executed_or_read_as_configuration(
-    repositories: GitRepositories, bare: Path, tmp_path: Path
+    repositories: GitRepositories, bare: Path, tmp_path: Path, make_sandbox: MakeSandbox
 ) -> None:
     """Even what only a hostile Git could have written there changes no command."""
     made = await commit(repositories, None, file("a"), file(".gitattributes", b"* filter=x diff=x"))
@@ -247,8 +277,10 @@ async def test_nothing_in_a_repository_is_executed_or_read_as_configuration(
         path = bare / "hooks" / hook
         path.write_text("#!/bin/sh\ntouch executed\n")
         path.chmod(0o755)
+    # Without a file system of its own, a sandbox refuses a file of the machine instead of hiding it: Git then ends.
+    included = "/etc/passwd" if make_sandbox is bwrap else tmp_path / "missing"
     with (bare / "config").open("a") as config:
-        config.write(f"[core]\n\thooksPath = hooks\n\tfsmonitor = {tmp_path}/x\n[include]\n\tpath = /etc/passwd\n")
+        config.write(f"[core]\n\thooksPath = hooks\n\tfsmonitor = {tmp_path}/x\n[include]\n\tpath = {included}\n")
     second = await commit(repositories, made, file("b"))
     await repositories.set_head(AGENT, made)
     assert [entry.path async for entry in repositories.list_changes(AGENT, made, second)] == ["b"]
@@ -281,7 +313,19 @@ async def test_references_are_advertised_in_both_protocols(repositories: GitRepo
     assert b"version 2" in capabilities
     assert await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2") == capabilities
     assert await answer(repositories, GitService.UPLOAD_PACK, protocol="version=2\n;x") == old
-    assert made.encode() in await answer(repositories, GitService.RECEIVE_PACK)
+
+
+async def test_a_push_sees_main_only(repositories: GitRepositories, bare: Path) -> None:
+    empty = await answer(repositories, GitService.RECEIVE_PACK)
+    assert empty[4:].startswith(f"{'0' * 40} capabilities^{{}}\0report-status ".encode())
+    made = await commit(repositories, None, file("a"))
+    git(bare, "tag", "other", made)
+    listed = await answer(repositories, GitService.RECEIVE_PACK, protocol="version=1")
+    assert listed[4:].startswith(f"{made} refs/heads/main\0report-status ".encode())
+    assert listed.endswith(b"\n0000")
+    assert b"other" not in listed
+    git(bare, "pack-refs", "--all")
+    assert await answer(repositories, GitService.RECEIVE_PACK) == listed
 
 
 async def test_a_fetch_is_answered_with_a_pack(repositories: GitRepositories) -> None:
@@ -307,3 +351,43 @@ async def test_a_failing_body_ends_the_command(repositories: GitRepositories) ->
     request = GitRequest(GitService.UPLOAD_PACK, body=body())
     with pytest.raises((ConnectionAbortedError, BadGitRequest)):
         [chunk async for chunk in repositories.serve(AGENT, request)]
+
+
+async def test_files_make_a_copy_with_what_changed_since(
+    repositories: GitRepositories, tmp_path: Path, make_sandbox: MakeSandbox
+) -> None:
+    copy = open_repositories(tmp_path / "copy", make_sandbox)
+    first = await commit(repositories, None, file("a", b"one"))
+    began = datetime.now(UTC)
+    await copy.copier.write(AGENT, repositories.copier.read(AGENT))
+    assert await copy.head(AGENT) == first
+    second = await commit(repositories, first, file("b", b"two"))
+    await repositories.set_head(AGENT, first)  # so that only `second` itself is new
+    changes = [chunk async for chunk in repositories.copier.read(AGENT, began)]
+    await copy.copier.write(AGENT, listed_bytes(changes))
+    assert await copy.head(AGENT) == first
+    await copy.set_head(AGENT, second)
+    assert await paths(copy, second) == ["a", "b"]
+    assert await commit(copy, second, file("c", b"three")) != second
+
+
+async def test_an_archive_without_its_end_is_refused(
+    repositories: GitRepositories, tmp_path: Path, make_sandbox: MakeSandbox
+) -> None:
+    copy = open_repositories(tmp_path / "copy", make_sandbox)
+    old = await commit(copy, None, file("a", b"old"))
+    await commit(repositories, None, file("a", os.urandom(100_000)))
+    whole = b"".join([chunk async for chunk in repositories.copier.read(AGENT)])
+    with pytest.raises(GitFailed):
+        await copy.copier.write(AGENT, listed_bytes([whole[: len(whole) // 2]]))
+    await copy.copier.write(AGENT, listed_bytes([whole]))
+    assert await copy.head(AGENT) == await repositories.head(AGENT) != old
+
+
+async def test_an_agent_without_a_repository_has_no_files(repositories: GitRepositories) -> None:
+    assert [chunk async for chunk in repositories.copier.read(AGENT)] == []
+
+
+async def listed_bytes(chunks: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk

@@ -28,10 +28,10 @@ from tests.conformance.git_objects import (
     push_request,
 )
 from tests.conformance.git_pushes import MAIN, Handler, bare, push, refuse, tree_of, work
-from tests.conformance.test_git import AGENT, repositories
+from tests.conformance.test_git import AGENT, kind, make_sandbox, repositories
 
 pytestmark = pytest.mark.container
-__all__ = ["bare", "repositories", "work"]
+__all__ = ["bare", "kind", "make_sandbox", "repositories", "work"]
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,22 @@ from roost.drivers.git import scripts
 from roost.drivers.git.contract import GitFailed, GitRepositories
 from tests.conformance.git_objects import commit_tree, git, push_of
 from tests.conformance.git_pushes import MAIN, Handler, push, tree_of
-from tests.conformance.test_git import AGENT, bare, commit, file, open_repositories, paths, repositories
+from tests.conformance.sandboxes import MakeSandbox
+from tests.conformance.test_git import (
+    AGENT,
+    bare,
+    commit,
+    file,
+    kind,
+    make_sandbox,
+    open_repositories,
+    paths,
+    repositories,
+)
 from tests.conformance.test_git_push import work
 
 pytestmark = pytest.mark.container
-__all__ = ["bare", "repositories", "work"]
+__all__ = ["bare", "kind", "make_sandbox", "repositories", "work"]
 AGO, AHEAD = (datetime.now(UTC) + timedelta(days=days) for days in (-7, 1))
 
 
@@ -94,6 +105,7 @@ async def test_an_interrupted_collection_loses_nothing_that_is_needed(
     bare: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    make_sandbox: MakeSandbox,
     change: tuple[str, str],
 ) -> None:
     first, named, lost, main = await make_history(repositories)
@@ -101,7 +113,7 @@ async def test_an_interrupted_collection_loses_nothing_that_is_needed(
     with pytest.raises(GitFailed):
         await repositories.collector.collect_garbage(AGENT, [named], AHEAD)
     monkeypatch.undo()
-    again = open_repositories(tmp_path)
+    again = open_repositories(tmp_path, make_sandbox)
     assert await again.head(AGENT) == main
     assert exists(bare, first, named, main) == [True, True, True]
     assert await again.collector.collect_garbage(AGENT, [named], AHEAD)

@@ -15,10 +15,11 @@ import pytest
 from roost.drivers.git.contract import GitRepositories, GitRequest, GitService, PushUnfinished, RefUpdate
 from tests.conformance.git_objects import body_of, commit_tree, git, make_blob, make_pack, push_of, push_request
 from tests.conformance.git_pushes import MAIN, ROOT, Handler, bare, push, refuse, tree_of, work
-from tests.conformance.test_git import AGENT, commit, file, open_repositories, repositories
+from tests.conformance.sandboxes import MakeSandbox
+from tests.conformance.test_git import AGENT, commit, file, kind, make_sandbox, open_repositories, repositories
 
 pytestmark = pytest.mark.container
-__all__ = ["bare", "repositories", "work"]
+__all__ = ["bare", "kind", "make_sandbox", "repositories", "work"]
 
 
 async def test_an_accepted_push_is_checked_applied_and_moves_main(
@@ -140,7 +141,7 @@ async def test_a_push_that_leaves_earlier_changes_nothing(repositories: GitRepos
 
 @pytest.mark.parametrize("undone", [False, True])
 async def test_an_interrupted_push_is_found_and_finished_or_undone(
-    repositories: GitRepositories, work: Path, tmp_path: Path, undone: bool
+    repositories: GitRepositories, work: Path, tmp_path: Path, undone: bool, make_sandbox: MakeSandbox
 ) -> None:
     base = commit_tree(work, tree_of(work, a=b"0"))
     await push(repositories, push_of(work, base))
@@ -151,7 +152,7 @@ async def test_an_interrupted_push_is_found_and_finished_or_undone(
 
     with pytest.raises(RuntimeError):
         await push(repositories, push_of(work, new, base), Handler(on_apply=crash))
-    again = open_repositories(tmp_path)
+    again = open_repositories(tmp_path, make_sandbox)
     assert await again.head(AGENT) == base
     assert await again.find_unfinished_push(AGENT) == (base, new)
     with pytest.raises(PushUnfinished):
@@ -173,27 +174,29 @@ async def test_an_interrupted_push_is_found_and_finished_or_undone(
 _SERVER = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from tests.conformance.test_git import open_repositories
+from tests.conformance import sandboxes
+from tests.conformance.test_git import kind, make_sandbox, open_repositories
 from tests.conformance.git_pushes import Handler, push, bare, work
 def crash(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 body = Path(sys.argv[3]).read_bytes()
-asyncio.run(push(open_repositories(Path(sys.argv[1])), body, Handler(**{sys.argv[2]: crash})))
+opened = open_repositories(Path(sys.argv[1]), getattr(sandboxes, sys.argv[4]))
+asyncio.run(push(opened, body, Handler(**{sys.argv[2]: crash})))
 """
 
 
 @pytest.mark.parametrize("stage", ["on_begin", "on_check", "on_apply"])
 async def test_a_push_in_a_killed_server_is_recorded_or_never_was(
-    repositories: GitRepositories, work: Path, tmp_path: Path, stage: str
+    repositories: GitRepositories, work: Path, tmp_path: Path, stage: str, make_sandbox: MakeSandbox
 ) -> None:
     base = commit_tree(work, tree_of(work, a=b"0"))
     await push(repositories, push_of(work, base))
     new = commit_tree(work, tree_of(work, a=b"1"), base)
     (tmp_path / "body").write_bytes(push_of(work, new, base))
-    command = [sys.executable, "-c", _SERVER, str(tmp_path), stage, str(tmp_path / "body")]
+    command = [sys.executable, "-c", _SERVER, str(tmp_path), stage, str(tmp_path / "body"), make_sandbox.__name__]
     killed = await asyncio.to_thread(subprocess.run, command, check=False, timeout=60, cwd=ROOT)
     assert killed.returncode == -signal.SIGKILL
-    again = open_repositories(tmp_path)
+    again = open_repositories(tmp_path, make_sandbox)
     assert await again.head(AGENT) == base
     assert await again.find_unfinished_push(AGENT) == ((base, new) if stage == "on_apply" else None)
     await again.finish_push(AGENT)

@@ -21,15 +21,15 @@ from roost.drivers.image.contract import (
     UnsupportedImage,
 )
 from roost.drivers.image.pillow import PillowRenderer
-from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
+from tests.conformance.sandboxes import MakeSandbox
 
 pytestmark = pytest.mark.container
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
 
 @pytest.fixture
-async def images(tmp_path: Path) -> AsyncIterator[ImageRenderer]:
-    renderer = PillowRenderer(BwrapSandbox(tmp_path))
+async def images(tmp_path: Path, make_sandbox: MakeSandbox) -> AsyncIterator[ImageRenderer]:
+    renderer = PillowRenderer(make_sandbox(tmp_path))
     yield renderer
     await renderer.close()
 

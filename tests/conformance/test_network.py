@@ -201,7 +201,7 @@ async def test_faulty_content_is_not_stored(
     tmp_path: Path,
 ) -> None:
     root, blocks = content
-    env, patience = open_storage_env(database, tmp_path), 0.5 if behavior is Behavior.DRIPS else 60.0
+    env, patience = open_storage_env(database, tmp_path), 2.0 if behavior is Behavior.DRIPS else 60.0
     async with (
         serve_cars({str(root): encode_car([root], blocks)}, behavior) as server,
         open_pin_env(database, env, network=create_network(server.url), progress_timeout=patience) as pin_env,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.runtimes import AGENT, CASES, Make, RuntimeEnv, open_runtime_env
+from tests.conformance.runtimes import AGENT, RUNTIME_CASES, Make, RuntimeEnv, open_runtime_env
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=RUNTIME_CASES)
 async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RuntimeEnv]:
     make: Make = request.param
     async with open_runtime_env(make, tmp_path) as found:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.text_extractor.contract import (
     SOURCE_LIMIT,
     TEXT_LIMIT,
@@ -17,12 +16,13 @@ from roost.drivers.text_extractor.contract import (
 )
 from roost.drivers.text_extractor.fake import FakeTextExtractor
 from roost.drivers.text_extractor.sandboxed import SandboxedExtractor
+from tests.conformance.sandboxes import SANDBOXES
 from tests.drivers.text_extractor.documents import extract, stream
 
 
-@pytest.fixture(params=["fake", pytest.param("sandboxed", marks=pytest.mark.container)])
+@pytest.fixture(params=["fake", *SANDBOXES])
 async def texts(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TextExtractor]:
-    made = FakeTextExtractor() if request.param == "fake" else SandboxedExtractor(BwrapSandbox(tmp_path))
+    made = FakeTextExtractor() if request.param == "fake" else SandboxedExtractor(request.param(tmp_path))
     yield made
     await made.close()
 

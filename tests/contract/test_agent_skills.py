@@ -9,6 +9,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from roost.core.machine.unix_socket import Stream
+from roost.warden_client.errors import ContainerNotRunning
 from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_skills import DANGER, UNKNOWN, folder, register, skill_file, status_and_body
@@ -301,6 +303,27 @@ async def test_a_stopped_agent_has_them_at_its_next_start(tmp_path: Path) -> Non
         api = server.client(server.key())
         await until(lambda: _is_loaded(api, agent))
         assert await files(server, agent) == NOTES
+
+
+async def test_a_delivery_whose_connection_breaks_is_repeated(
+    server: RunningServer, api: httpx.AsyncClient, agent: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that runs is not taken for one that is gone, which would get its skills at its next start only."""
+    skill = await register(api, folder())
+    containers = server.roost.agents.registry.runtimes.runtime
+    connect, broken = containers.connect, list[str]()
+
+    async def break_first(agent_id: str) -> Stream:
+        if not broken:
+            broken.append(agent_id)
+            raise ContainerNotRunning
+        return await connect(agent_id)
+
+    monkeypatch.setattr(containers, "connect", break_first)
+    await attach(api, agent, skill)
+    await until(lambda: _is_loaded(api, agent))
+    assert broken
+    assert await files(server, agent) == NOTES
 
 
 async def _is_loaded(api: httpx.AsyncClient, agent: dict[str, Any]) -> bool:

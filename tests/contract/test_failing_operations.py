@@ -214,6 +214,7 @@ SCENARIOS: dict[str, Scenario] = {
     "agent.push": Scenario(lambda owner: owner.enqueue("agent.push"), show_faults),
     "agent.import_tasks": Scenario(lambda owner: owner.enqueue("agent.import_tasks", [], "/tasks"), show_faults),
     "agent.scripts": Scenario(begin_scripts, show_faults),
+    "agent.move": Scenario(lambda owner: owner.enqueue("agent.move", {"to": "docker"}), show_faults),
     "agent.delete": Scenario(begin_delete, show_next_deletion),
     "vectors.vectorize": Scenario(begin_vectors, show_vectors),
     "pins.retrieve": Scenario(begin_pin, show_pin),

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,11 @@ import pytest
 
 from roost.agents.workspace.git import push
 from roost.agents.workspace.snapshots.model import RESET
-from roost.warden_client.errors import ContainerNotRunning, WardenDisconnected
+from roost.warden_client.errors import ContainerNotRunning
 from roost.work import OperationState, find_last_unfinished
-from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
-from tests.support.server import RunningServer, running
+from tests.support.server import RunningServer
 
 pytestmark = pytest.mark.container
 ON_SERVICES = {
@@ -228,11 +227,6 @@ async def test_trees_that_an_agent_cannot_have_are_refused(
     assert await shell(workspace, "ls -A") == "folder\nreadme\n"
 
 
-async def interrupt(*_: object) -> None:
-    """Fail like a change of files during which the container ends."""
-    raise WardenDisconnected
-
-
 async def test_links_and_hooks_of_a_push_reach_nothing(
     client: GitClient, work: Path, workspace: httpx.AsyncClient, tmp_path: Path
 ) -> None:
@@ -272,35 +266,6 @@ async def test_a_stopped_agent_takes_no_push_and_can_be_cloned(
     assert "Changed 1 path " in await client.run("push", "origin", "main", cwd="work")
 
 
-@pytest.mark.parametrize("has_container", [True, False])
-async def test_the_next_server_finishes_what_a_crash_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_container: bool
-) -> None:
-    async with running(tmp_path / "data", stop=not has_container) as first:
-        agent = (await first.client(first.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
-        client = GitClient(first, agent, tmp_path)
-        await client.run("init", "-q", "-b", "main", "work")
-        await change(client, "work", file="pushed")
-        monkeypatch.setattr(push, "apply_entries", interrupt)
-        await client.run("push", client.url(), "main", cwd="work", ok=False)
-        monkeypatch.undo()
-        assert await head(client) is None
-    async with running(tmp_path / "data") as second:
-        again = GitClient(second, agent, tmp_path)
-        pushed = (await again.run("rev-parse", "HEAD", cwd="work")).strip()
-
-        async def is_main() -> bool:
-            return await head(again) == pushed
-
-        await until(is_main)
-        await until(lambda: has_file(second, agent, "file", b"pushed"))
-
-
-async def has_file(server: RunningServer, agent: dict[str, Any], path: str, content: bytes) -> bool:
-    """Return whether the agent, which may be starting, has a file with that content."""
-    return (await server.agent_client(agent).get("/v0/files/content", params={"path": path})).content == content
-
-
 async def test_a_reset_waits_for_a_push_that_is_applied(
     client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,61 +294,7 @@ async def test_a_reset_waits_for_a_push_that_is_applied(
     assert await shell(workspace, "ls; cat readme") == "folder\nreadme\nread me"
 
 
-async def take_snapshot(client: GitClient, _: str) -> None:
-    (await client.server.agent_client(client.agent).post("/v0/snapshots/sync")).raise_for_status()
-
-
-async def start_again(client: GitClient, _: str) -> None:
-    agent_id = client.agent["agentId"]
-    await client.server.roost.drivers.runtime.stop(agent_id, grace=0)
-    restart = f"/v0/agents/{agent_id}/restart"
-    (await client.server.client(client.server.key()).post(restart)).raise_for_status()
-
-
-async def list_references(client: GitClient, _: str) -> None:
-    second = (await client.run("rev-parse", "HEAD", cwd="work")).strip()
-    assert f"{second}\trefs/heads/main" in await client.run("ls-remote", client.url())
-
-
-async def list_references_without_container(client: GitClient, cid: str) -> None:
-    await client.server.roost.drivers.runtime.stop(client.agent["agentId"], grace=0)
-    await list_references(client, cid)
-    await start_again(client, cid)
-
-
 async def reset_to(client: GitClient, cid: str) -> None:
     body = {"snapshotCid": cid}
     (await client.server.agent_client(client.agent).post("/v0/snapshots/reset", json=body)).raise_for_status()
     await client.run("ls-remote", client.url())
-
-
-@pytest.mark.parametrize(
-    ("access", "text"),
-    [
-        *((list_references, "second"), (list_references_without_container, "second"), (take_snapshot, "second")),
-        *((start_again, "second"), (reset_to, "read me")),
-    ],
-)
-async def test_an_interrupted_push_is_finished_before_the_files_are_used(
-    client: GitClient,
-    work: Path,
-    workspace: httpx.AsyncClient,
-    monkeypatch: pytest.MonkeyPatch,
-    access: Callable[[GitClient, str], Awaitable[None]],
-    text: str,
-) -> None:
-    """As after a crash between the record of a push and the new main: files and branch agree again."""
-    await client.run("push", "-q", "origin", "main", cwd="work")
-    first = (await workspace.post("/v0/snapshots/sync")).json()["snapshotCid"]
-    await change(client, "work", readme="second")
-
-    monkeypatch.setattr(push, "apply_entries", interrupt)
-    output = await client.run("push", "origin", "main", cwd="work", ok=False)
-    assert "The push is finished at the next access to the agent's files." in output
-    monkeypatch.undo()
-    repositories = client.server.roost.drivers.git
-    assert await repositories.find_unfinished_push(client.agent["agentId"]) is not None
-    assert await shell(workspace, "cat readme") == "read me"
-    await access(client, first)
-    assert await shell(workspace, "cat readme") == text
-    assert await repositories.find_unfinished_push(client.agent["agentId"]) is None

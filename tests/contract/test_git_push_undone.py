@@ -12,11 +12,12 @@ from roost.warden_client.errors import WardenDisconnected
 from tests.agents.lifecycle.workflows.lifecycle_env import until
 from tests.contract.git_client import GitClient
 from tests.contract.test_files import shell
-from tests.contract.test_git_push import change, client, head, interrupt, reset_to, work, workspace
+from tests.contract.test_git_push import change, client, head, reset_to, work, workspace
+from tests.contract.test_git_push_interrupted import access_only, interrupt
 from tests.support.server import RunningServer, running
 
 pytestmark = pytest.mark.container
-__all__ = ["client", "work", "workspace"]
+__all__ = ["access_only", "client", "work", "workspace"]
 
 
 async def index_link(client: GitClient, target: bytes) -> None:
@@ -78,6 +79,7 @@ async def test_an_accepted_push_that_cannot_be_applied_is_undone(
     """As of a server that accepted it: the agent takes snapshots, resets and pushes again, and says what happened."""
     async with running(tmp_path / "data", stop=ends != "is killed") as first:
         agent = (await first.client(first.key()).post("/v0/agents", json={"name": "a"})).json()["agent"]
+        await first.roost.agents.workspace.git.stop()
         client = GitClient(first, agent, tmp_path)
         await client.run("init", "-q", "-b", "main", "work")
         await client.run("remote", "add", "origin", client.url(), cwd="work")
@@ -132,6 +134,7 @@ async def check_use(client: GitClient, cid: str) -> None:
     assert (await workspace.get(f"/v0/agents/{client.agent['agentId']}")).json()["faults"] == []
 
 
+@pytest.mark.usefixtures("access_only")
 async def test_a_push_that_fails_for_too_long_is_undone(
     client: GitClient, work: Path, workspace: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

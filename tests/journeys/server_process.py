@@ -2,18 +2,20 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 
-from tests.support.server import NO_AUTHORITIES
+from tests.support.server import NO_AUTHORITIES, free_ballast
 
 ROOST = [sys.executable, "-m", "roost"]
 DEADLINE = 90.0
@@ -134,17 +136,44 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is not None
 
 
+def kill_during_creates(server: ServerProcess, turns: int, seconds: float) -> None:
+    """Kill the server up to `seconds` after a request to create an agent, and start it again, for each turn."""
+    moments = random.Random(7)
+    for turn in range(turns):
+        thread = threading.Thread(target=_create_and_be_cut_off, args=(server, f"n{turn}"))
+        thread.start()
+        time.sleep(moments.uniform(0.0, seconds))  # the time of the kill, not a wait
+        server.kill()
+        thread.join()
+        server.start()
+    until(lambda: all(agent["status"] == "running" for agent in server.agents()), 120)
+    names = [agent["name"] for agent in server.agents()]
+    assert len(names) == len(set(names))
+
+
+def _create_and_be_cut_off(server: ServerProcess, name: str) -> None:
+    with suppress(httpx.HTTPError):
+        server.create(name, "hermes")
+
+
 @contextmanager
 def up(data: Path, *flags: str, program: Sequence[str] = ROOST, **environment: str) -> Iterator[ServerProcess]:
     """Run a server; stop it at the end, with the containers that a killed server left."""
-    server = ServerProcess(data, *flags, program=program, **environment)
-    server.start()
+    with keep_up(ServerProcess(data, *flags, program=program, **environment)) as server:
+        yield server
+
+
+@contextmanager
+def keep_up(server: ServerProcess, deadline: float = DEADLINE) -> Iterator[ServerProcess]:
+    """As `up`, where the first start takes longer."""
+    server.start(deadline)
     try:
         yield server
     finally:
         if server._ended():
             server.start()  # adopts the containers of the killed server, which are then stopped cleanly
         server.stop()
+        free_ballast(server.data)
 
 
 def _wardens(data: Path) -> Iterator[tuple[str, int]]:

@@ -3,17 +3,14 @@
 import contextlib
 import json
 import os
-import random
 import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
 
-from tests.journeys.server_process import until, up
+from tests.journeys.server_process import kill_during_creates, until, up
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(400)]
 
@@ -57,19 +54,9 @@ def test_a_start_is_ready_while_no_container_gets_processor_time(tmp_path: Path)
 
 
 def test_killed_at_any_point_of_a_create(tmp_path: Path) -> None:
-    moments = random.Random(7)
     with up(tmp_path / "data", "--no-first-agent") as server:
-        for turn in range(6):
-            thread = threading.Thread(target=_create_and_be_cut_off, args=(server, f"n{turn}"))
-            thread.start()
-            time.sleep(moments.uniform(0.0, 1.0))  # the time of the kill, not a wait
-            server.kill()
-            thread.join()
-            server.start()
-        until(lambda: all(agent["status"] == "running" for agent in server.agents()), 120)
+        kill_during_creates(server, 6, 1.0)
         agents = server.agents()
-        names = [agent["name"] for agent in agents]
-        assert len(names) == len(set(names))
         assert set(server.warden_pids()) == {agent["agentId"] for agent in agents}
         ids = {agent["agentId"] for agent in agents}
         wardens = _wardens_in_process_table()
@@ -102,13 +89,6 @@ def _stream_until(server, agent: dict, *, pieces: int, then: Callable[[], None])
                 pieces -= line.startswith("data:")
                 if pieces == 0:
                     then()
-
-
-def _create_and_be_cut_off(server, name: str) -> None:
-    try:
-        server.create(name, "hermes")
-    except httpx.HTTPError:
-        return
 
 
 def _detail(server, agent: dict) -> dict:

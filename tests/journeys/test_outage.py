@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.container]
 def test_an_outage_of_the_database_is_few_lines(tmp_path: Path, postgres_url: str, database_url: str) -> None:
     with up(tmp_path / "data", "--no-first-agent", ROOST_DATABASE_URL=database_url) as server, server.client() as api:
         assert api.get("/v0/agents").status_code == 200
+        until(lambda: "Press Ctrl-C" in server.text())  # the start itself needs the database
         began = len(server.text().splitlines())
         allow_connections(postgres_url, database_url, allowed=False)
         try:

@@ -33,7 +33,7 @@ def test_the_engine_lists_a_skill_at_once(tmp_path: Path, engine: str) -> None:
         more = {"file": ("SKILL.md", b"---\nname: second\ndescription: Another one.\n---\n\nSay hello.\n")}
         second = client.post("/v0/skills", files=more).json()["skill"]
         assert client.post(path, json={"skillCids": [second["skillId"]]}).json()["attached"] == 1
-        assert list_loaded(client, path) == {"word-count": True, "second": True}
+        until(lambda: list_loaded(client, path) == {"word-count": True, "second": True})  # OpenClaw watches its folders
         assert client.post(f"/v0/agents/{agent}/restart").status_code == 200
         until(lambda: list_loaded(client, path) == {"word-count": True, "second": True}, every=0.5)
 

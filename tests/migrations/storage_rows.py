@@ -361,6 +361,27 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0022": [],  # indexes
     "0048": [],  # the rows of segments in another form
     "0049": [],  # indexes
+    "0050": [],  # a column
+    "0051": [
+        ("agent_copies", {"host_id": "h1", "agent_id": "a1"}),
+        ("server_certificates", {"id": "servers", "sealed": sealed(b"key", "server_certificates/servers")}),
+    ],
+    **dict.fromkeys(("0052", "0055"), ()),  # columns
+    "0053": [
+        (
+            "git_repositories",
+            {
+                "agent_id": "a1",
+                "generation": 2**40,
+                "main": "a" * 40,
+                "pending": None,
+                "packs": '[{"name":"pack-1","key":"k1","sizes":{"pack":5,"idx":7},"digest":"d1"}]',
+                "changed_at": THEN,
+                "collected_at": THEN,
+            },
+        )
+    ],
+    "0054": [("leases", {"name": "content scrub", "token": 2, "expires_at": THEN})],
     "0039": [
         _vectors("f1", state="indexed", model="m" * 300, dimension=2, chunks=2, chunks_done=2),
         _vectors("f6", state="indexing", model="m", dimension=2, chunks=10_000, chunks_done=64),

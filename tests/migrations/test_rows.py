@@ -16,6 +16,7 @@ from roost.agents.library.templates import store as templates
 from roost.agents.models.gateway import store as usage
 from roost.agents.registry.repository import AgentRepository
 from roost.agents.setup.secrets.service import SecretService
+from roost.agents.workspace.git.manifests import RepositoryManifests
 from roost.agents.workspace.scripts import store as scripts
 from roost.agents.workspace.snapshots import store as snapshots
 from roost.agents.workspace.snapshots.model import SkippedFile, SkipReason
@@ -23,6 +24,7 @@ from roost.core import clock
 from roost.core.db import Connection, Database, sealed
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
+from roost.drivers.git.manifest_contract import RepositoryState
 from roost.drivers.http_sender.contract import HttpSender
 from roost.events import store as events
 from roost.identity.api_keys import ApiKeys
@@ -144,6 +146,10 @@ async def test_agents_and_what_they_have(upgraded: Database) -> None:
     assert {one.id: set(one.searched) for one in saved} == {"n1": set(), "n2": set(), "n3": set(), "n4": {"0f"}}
     assert saved[0].skipped[1] == SkippedFile("\udcff", SkipReason.HOLDS_SECRET, "TOKEN")
     assert await upgraded.read(lambda connection: snapshots.get_index(connection, "a1")) == b"index"
+    repository = await RepositoryManifests(upgraded, "host").load("a1")
+    assert repository is not None
+    assert repository.state == RepositoryState(2**40, "a" * 40)
+    assert [pack.size for pack in repository.packs] == [12]
 
 
 async def test_templates_of_old_rows_are_usable(upgraded: Database) -> None:

@@ -1,4 +1,5 @@
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from roost import migrations
-from roost.core.db import Connection, Database
+from roost.core.db import Connection, Database, DatabaseUnavailable
 from roost.migrations import DatabaseTooNew, upgrade_database
 from tests.architecture.code import ROOT
 
@@ -143,4 +144,14 @@ def test_a_disk_that_cannot_be_written_is_a_problem(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(migrations, "_upgrade", fail)
     with pytest.raises(migrations.DatabaseUnwritable, match="full"):
         migrations.upgrade_database(database)
+    database.close()
+
+
+def test_a_database_server_that_is_away_is_a_problem() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    database = Database(f"postgresql://roost:secret@127.0.0.1:{port}/roost")
+    with pytest.raises(DatabaseUnavailable, match=r"unavailable: .*127\.0\.0\.1") as problem:
+        migrations.upgrade_database(database)
+    assert "secret" not in problem.value.message
     database.close()

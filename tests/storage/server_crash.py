@@ -28,6 +28,7 @@ from roost.core import clock
 from roost.core.db import Connection, Database
 from roost.drivers.blob.drafts import DraftStore
 from roost.drivers.blob.folder_store import FolderStore
+from roost.drivers.runtime.contract import Runtime
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.identity.caller import Plan
 from roost.storage.content import store
@@ -242,18 +243,20 @@ def _good(answer: httpx.Response) -> Any:
 class ServerProcesses:
     """Consecutive servers of one data folder, each in its own process."""
 
-    def __init__(self, folder: Path, database: str | None, *, is_isolated: bool = False) -> None:
-        """`is_isolated`: agents run in real containers."""
+    def __init__(
+        self, folder: Path, database: str | None, make_runtime: Callable[[Path], Runtime | None] = FakeRuntime
+    ) -> None:
+        """`make_runtime`: returns the runtime of the server with a data folder, None for the default one."""
         self.folder = folder
         self.environment: dict[str, Any] = {"ROOST_DATABASE_URL": database} if database else {}
-        self._is_isolated = is_isolated
+        self._make_runtime = make_runtime
 
     def start(self, first: Callable[[RunningServer], Awaitable[Any]] | None = None) -> tuple[int, Any]:
         """Return the process and the result of `first`, or the port without one."""
         ours, theirs = os.pipe()
 
         async def live() -> None:
-            runtime = None if self._is_isolated else FakeRuntime(self.folder)
+            runtime = self._make_runtime(self.folder)
             async with running(self.folder, runtime=runtime, stop=False, **self.environment) as server:
                 said = server.port if first is None else await first(server)
                 os.write(theirs, json.dumps(said).encode() + b"\n")

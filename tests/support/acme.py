@@ -10,8 +10,8 @@ import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ class AcmeServer:
 @contextmanager
 def acme_server(folder: Path) -> Iterator[AcmeServer]:
     """Raises PackagesNotFetched."""
-    listen, management, http, tls, dns, control = _free_ports(6)
+    listen, management, http, tls, dns, control = find_free_ports(6)
     authority = Authority("pebble")
     (folder / "server.pem").write_bytes(authority.issue("localhost"))
     content = {
@@ -87,8 +87,8 @@ def acme_server(folder: Path) -> Iterator[AcmeServer]:
     challenges = [part for name, value in {**dns_flags, **unused}.items() for part in (f"-{name}", value)]
     pebble = ["-config", str(folder / "pebble.json"), "-dnsserver", f"127.0.0.1:{dns}"]
     with ExitStack() as stack:
-        stack.enter_context(_running("pebble-challtestsrv", challenges, folder, control))
-        stack.enter_context(_running("pebble", pebble, folder, listen))
+        stack.enter_context(_run_package("pebble-challtestsrv", challenges, folder, control))
+        stack.enter_context(_run_package("pebble", pebble, folder, listen))
         root = _download_root(f"https://localhost:{management}/roots/0", authority.certificate)
         (folder / "ca.pem").write_bytes(authority.certificate + root)
         url = f"https://localhost:{listen}/dir"
@@ -137,11 +137,18 @@ async def connect(acme: AcmeServer, name: str, authority: bytes) -> tuple[asynci
     return await asyncio.open_connection("127.0.0.1", acme.tls_port, ssl=context, server_hostname=name)
 
 
-@contextmanager
-def _running(program: str, arguments: list[str], folder: Path, port: int) -> Iterator[None]:
+def _run_package(program: str, arguments: list[str], folder: Path, port: int) -> AbstractContextManager[None]:
     command = [*debian_command(f"bin/{program}", PACKAGES, folder), *arguments]
-    with (folder / f"{program}.log").open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env={"PEBBLE_VA_NOSLEEP": "1"})
+    return run_listener(command, folder / f"{program}.log", port, {"PEBBLE_VA_NOSLEEP": "1"})
+
+
+@contextmanager
+def run_listener(
+    command: list[str], log: Path, port: int, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run a program, from when it listens on its port."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
     try:
         wait_for_port(port)
         yield
@@ -166,6 +173,6 @@ def _download_root(url: str, authority: bytes) -> bytes:
         return answer.read()
 
 
-def _free_ports(count: int) -> list[int]:
+def find_free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         return [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]

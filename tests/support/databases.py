@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,6 +85,14 @@ def count_steps(connection: Connection) -> Iterator[list[int]]:
         yield steps
     finally:
         driver.set_progress_handler(None, 1)
+
+
+@contextmanager
+def listen_to(url: str, channel: str) -> Iterator[Callable[[], str]]:
+    """Listen at a channel of PostgreSQL, and yield what waits for the next payload."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"LISTEN {channel}".encode())
+        yield lambda: next(connection.notifies(timeout=30, stop_after=1)).payload
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import roost.warden
+from roost.core.machine.unix_socket import StreamHandler
 from roost.drivers.runtime.contract import ContainerSpec
 from roost.drivers.runtime.fake import FakeRuntime
 from roost.warden_client.errors import ContainerNotRunning, WardenFileTooLarge
+from tests.conformance.bridged_runtimes import BridgedFakeRuntime
 from tests.conformance.runtimes import AGENT, RuntimeEnv, open_runtime_env, sleeper, sleeping, until
 
 PROGRAM = Path(roost.warden.__path__[0]) / "warden.py"
@@ -171,3 +173,30 @@ async def test_a_command_is_killed_if_its_client_left_before_the_reply(env: Runt
         writer.transport.abort()  # the request is sent, but nothing receives the reply
         assert (await send_request(env, b'{"op": "ping"}\n'))["ok"]
         await until(lambda duration=duration: not sleeping(duration))
+
+
+async def test_the_relays_go_back_to_the_older_bridge_when_the_newest_ends(tmp_path: Path) -> None:
+    def answer(name: bytes) -> StreamHandler:
+        def write(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(name)
+            writer.close()
+
+        return write
+
+    fetch = "import socket; print(socket.create_connection(('127.0.0.1', 8799)).makefile().read(), end='')"
+    async with open_runtime_env(BridgedFakeRuntime, tmp_path) as env:
+        old, new = env.runtime, env.again()
+        assert isinstance(new, BridgedFakeRuntime)
+        await old.listen(AGENT, "api", answer(b"old"))
+        container = await env.container(ContainerSpec(AGENT, relays={8799: "api"}))
+
+        async def ask() -> bytes:
+            return (await container.exec(["/usr/bin/python3", "-c", fetch], timeout=30)).stdout
+
+        assert await ask() == b"old"
+        await new.listen(AGENT, "api", answer(b"new"))
+        assert await ask() == b"new"
+        await new.bridges.drop(AGENT)
+        async with asyncio.timeout(60):
+            while (answered := await ask()) != b"old":
+                assert answered == b""  # the warden has not seen the end of the bridge yet

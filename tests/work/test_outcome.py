@@ -4,8 +4,8 @@ from datetime import timedelta
 import pytest
 
 from roost.core.db import Connection, Database
-from roost.core.problem import NotFound, Problem, ServiceUnavailable
-from roost.work import ClaimedOperation, Operation, OperationState, Settlement, store, worker
+from roost.core.problem import NotFound, Problem, ServiceUnavailable, TooManyRequests
+from roost.work import ClaimedOperation, Operation, OperationState, Settlement, SubjectElsewhere, store, worker
 from roost.work.model import CRASH_RETRIES
 from tests.work.scenarios import LONG, Add, BlockingHandler, FailingHandler, Start, once_failed, skip, until
 
@@ -33,7 +33,9 @@ async def test_an_error_is_recorded_without_its_details(
     assert (end.state, end.error, end.result, end.failures) == (OperationState.FAILED, recorded, None, 1)
 
 
-@pytest.mark.parametrize("error", [ServiceUnavailable(), RuntimeError(), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize(
+    "error", [ServiceUnavailable(), TooManyRequests(), RuntimeError(), asyncio.CancelledError()], ids=repr
+)
 async def test_a_temporary_error_is_retried(
     start: Start, add: Add, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,3 +175,20 @@ async def test_retries_of_a_subject_are_brought_forward(start: Start, add: Add, 
     await once_failed(loop, added.id)
     await database.write(lambda connection: store.hasten_operations(connection, added.subject))
     assert (await loop.wait(added.id, LONG)).state is OperationState.DONE
+
+
+@pytest.mark.parametrize("host", ["elsewhere", None])
+async def test_an_operation_whose_subject_another_server_has_is_passed_on(
+    start: Start, add: Add, database: Database, host: str | None
+) -> None:
+    loop = await start({"k": FailingHandler(SubjectElsewhere("gone", host=host))})
+    added = await add()
+    if host is None:
+        assert (await loop.wait(added.id, LONG)).state is OperationState.FAILED
+        return
+
+    async with asyncio.timeout(LONG):
+        while await database.read(lambda c: store.list_host_subjects(c, "elsewhere")) != [added.subject]:
+            await asyncio.sleep(0.005)
+    passed = await loop.wait(added.id, 0)
+    assert (passed.state, passed.attempts, passed.failures) == (OperationState.PENDING, 1, 0)

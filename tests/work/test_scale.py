@@ -48,6 +48,21 @@ async def test_a_claim_of_another_kind_reads_nothing_that_waits(database: Databa
     assert await database.write(write) < 500
 
 
+async def test_operations_of_one_subject_are_found_without_reading_the_others(database: Database) -> None:
+    if not database.is_sqlite:
+        pytest.skip("only SQLite counts instructions")
+
+    def write(connection: Connection) -> int:
+        for number in range(500):
+            store.add_operation(connection, "k", f"agent/{number}")
+        with count_steps(connection) as counted:
+            (found,) = store.list_waiting_operations(connection, "k", "agent/7")
+        assert found.subject == "agent/7"
+        return counted[0]
+
+    assert await database.write(write) < 500
+
+
 async def test_more_subjects_than_a_statement_takes_are_asked_for(database: Database) -> None:
     def write(connection: Connection) -> set[str]:
         store.add_operation(connection, "k", "agent/69999")

@@ -271,13 +271,11 @@ LIMITS = OperationLimits(total=6, per_tenant=4, per_subject=3)
 
 
 async def claim_unordered(
-    database: Database, running: Sequence[Operation] = (), *, until: datetime | None = None, **more
+    database: Database, running: Sequence[Operation] = (), *, until: datetime | None = None
 ) -> Sequence[Operation]:
     end = until or clock.utc_now() + MINUTE
     return await database.write(
-        lambda connection: store.claim_unordered(
-            connection, "k", FreeSlots(LIMITS, running), owner="a", until=end, **more
-        )
+        lambda connection: store.claim_unordered(connection, "k", FreeSlots(LIMITS, running), owner="a", until=end)
     )
 
 
@@ -313,7 +311,9 @@ async def test_unordered_operations_of_a_subject_begin_with_the_most_overdue(dat
 async def test_an_expired_unordered_lease_is_claimed_but_not_by_its_own_worker(database: Database, add: Add) -> None:
     added = await add(tenant_id="x")
     (stale,) = await claim_unordered(database, until=clock.utc_now() - MINUTE)
-    assert await claim_unordered(database, exclude=[added.id]) == []
+    await database.write(lambda connection: store.release_expired(connection, ["k"], [added.id]))
+    assert await claim_unordered(database) == []
+    await database.write(lambda connection: store.release_expired(connection, ["k"]))
     (taken,) = await claim_unordered(database)
     assert taken.attempts == 2
     with pytest.raises(LeaseLost):
@@ -368,3 +368,13 @@ async def test_parallel_claims_are_disjoint(database: Database, add: Add) -> Non
     ids = [operation.id for claimed in taken for operation in claimed]
     assert ids
     assert len(ids) == len(set(ids))
+
+
+async def test_waiting_operations_follow_their_subject(database: Database) -> None:
+    subjects = ("agent", "agent", "agent/git", "agents", "agent%")
+    added = await database.write(lambda c: [store.add_operation(c, "k", one, host="a") for one in subjects])
+    (running,) = await claim(database, limit=1)
+    await database.write(lambda connection: store.transfer_operations(connection, "agent", "b"))
+    await database.write(lambda connection: store.postpone_operation(connection, running, clock.utc_now(), "b"))
+    assert [taken.id for taken in await claim(database, "b")] == [added[0].id, added[2].id]
+    assert [taken.id for taken in await claim(database, "a")] == [added[3].id, added[4].id]

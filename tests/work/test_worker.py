@@ -1,5 +1,7 @@
 import asyncio
+from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import event
@@ -8,7 +10,7 @@ from structlog.testing import capture_logs
 from roost import work
 from roost.core import clock
 from roost.core.actor import SERVER, Actor, ActorKind, acting_as, current_actor
-from roost.core.db import Connection, Database
+from roost.core.db import ChangeListener, Connection, Database
 from roost.core.problem import ServiceUnavailable
 from roost.work import (
     ClaimedOperation,
@@ -256,6 +258,26 @@ async def test_an_added_operation_is_claimed_without_the_poll(
         async with asyncio.timeout(LONG):
             assert (await ordered.wait(first.id, LONG)).is_finished
             assert (await unordered.wait(second.id, LONG)).is_finished
+
+
+@pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)])
+async def test_an_operation_of_another_server_is_claimed_without_the_poll(
+    start: Start, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_POLL_SECONDS", 600.0)
+    ended, listener = list[str](), ChangeListener(database)
+
+    async def handler(claim: ClaimedOperation) -> None:
+        ended.append(claim.subject)
+
+    await start({"k": handler}, owner="b")
+    listener.start()
+    await until(lambda: listener.is_listening)
+    with closing(Database(database_url)) as other:
+        for host in ("b", None):
+            await other.write(partial(work.add_operation, kind="k", subject=f"of {host}", host=host))
+            await until(lambda host=host: f"of {host}" in ended)
+    await listener.stop()
 
 
 async def test_a_settlement_writes_rows_with_the_end_of_the_attempt(start: Start, add: Add) -> None:

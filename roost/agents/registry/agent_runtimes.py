@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from roost.agents.registry.agent_containers import AgentContainers
 from roost.agents.registry.errors import AgentNotRunning
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import AgentRepository
@@ -26,7 +27,7 @@ GATEWAY_PROCESS = "gateway"
 class AgentRuntimes:
     def __init__(self, agents: AgentRepository, runtime: Runtime, engines: Sequence[Engine]) -> None:
         self.agents = agents
-        self.runtime = runtime
+        self.runtime = runtime if isinstance(runtime, AgentContainers) else AgentContainers([runtime])
         self._engines: Mapping[str, Engine] = {engine.id: engine for engine in engines}
 
     def record_use(self, agent_id: str) -> None:
@@ -36,6 +37,20 @@ class AgentRuntimes:
 
     def get_warden(self, agent_id: str) -> WardenClient:
         return WardenClient(partial(self.runtime.connect, agent_id))
+
+    async def has_container(self, agent_id: str) -> bool:
+        """Return True if the agent's container answers, False if it has none.
+
+        Raises ContainerNotRunning if it runs and cannot be reached now, and the errors of `Runtime.list`.
+        """
+        try:
+            await self.get_warden(agent_id).ping()
+        except ContainerNotRunning:
+            runtime = self.runtime.assignments.find_runtime(agent_id)
+            if any(container.agent_id == agent_id for container in await runtime.list()):
+                raise
+            return False
+        return True
 
     def list_engines(self) -> Sequence[Engine]:
         """List the installed engines in order of preference."""

@@ -1,6 +1,7 @@
 """Errors of agent records."""
 
 from roost.core.problem import AccessDenied, InvalidInput, NotFound, ResourceConflict, ServiceUnavailable
+from roost.work import SubjectElsewhere
 
 
 class InvalidAgentName(InvalidInput):
@@ -28,8 +29,8 @@ class AgentNotFound(NotFound):
     message = "Agent not found"
 
 
-class AgentOnOtherHost(ServiceUnavailable):
-    """The agent's container and files are on another server of this deployment."""
+class AgentOnOtherHost(SubjectElsewhere):
+    """Another server of this deployment has the agent's container and files, or serves it."""
 
     message = "The agent is on another server"
 

@@ -47,4 +47,4 @@ class LastUses(PeriodicFlusher):
 
 
 def _latest(stored: datetime | None, pending: datetime | None) -> datetime | None:
-    return max(filter(None, (stored, pending)), default=None)
+    return stored if pending is None else max(stored or pending, pending)

@@ -55,9 +55,11 @@ class AgentProfile:
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent; `reason` says why it is `failed`, `deleted` marks one whose deletion is in progress.
+    """An agent; `deleted` marks one whose deletion is in progress.
 
-    host_id: the server with its container and files; None if it was removed.
+    reason: why it is `failed`, or what its start waits for. host_id: the server with its container and files, in a
+    runtime that all share the one that serves it now; None if it was removed. runtime: what runs its container there;
+    None for the server's default.
     """
 
     id: str
@@ -71,6 +73,10 @@ class Agent:
     host_id: str | None
     created_at: datetime
     updated_at: datetime
+    runtime: str | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.id)  # not of all fields, because each of a long list is looked up
 
 
 class AgentPort(NamedTuple):

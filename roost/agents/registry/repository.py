@@ -2,11 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 
 from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.registry import store
+from roost.agents.registry.agent_containers import RuntimeAssignments
 from roost.agents.registry.agent_ports import AgentPorts
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
 from roost.agents.registry.last_uses import LastUses
@@ -20,6 +22,9 @@ from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.work import JSON
+
+_TAKEN_AT_ONCE = 200
+"""Agents that change their host in one transaction."""
 
 
 class AgentRepository:
@@ -51,7 +56,7 @@ class AgentRepository:
         """Return an agent whose container is on this host. Raises AgentNotFound, AgentOnOtherHost."""
         agent = await self.get(agent_id)
         if agent.host_id != self.host_id:
-            raise AgentOnOtherHost(None if agent.host_id else SERVER_REMOVED)
+            raise AgentOnOtherHost(None if agent.host_id else SERVER_REMOVED, host=agent.host_id)
         return agent
 
     async def get_limit(self, tenant_id: str) -> tuple[Plan, int]:
@@ -104,7 +109,7 @@ class AgentRepository:
         agent = store.get_agent(connection, agent_id)
         if agent is None or agent.deleted or to not in TRANSITIONS[agent.state]:
             return False
-        shown = redact_credentials(sanitize_lines(reason))[-REASON_LIMIT:] if reason else None
+        shown = _show_reason(reason) if reason else None
         store.set_state(connection, agent_id, to, shown, clock.utc_now())
         _record(connection, "changed", replace(agent, state=to, reason=shown))
         return True
@@ -185,6 +190,31 @@ def find_agent(connection: Connection, agent_id: str) -> Agent | None:
     return None if agent is None or agent.deleted else agent
 
 
+def set_wait_reason(connection: Connection, agent_id: str, reason: str) -> None:
+    """Say what the start of an agent waits for; its next state replaces that."""
+    agent = find_agent(connection, agent_id)
+    if agent is not None and agent.state is AgentState.STARTING:
+        store.set_state(connection, agent_id, agent.state, _show_reason(reason), clock.utc_now())
+        record_agent_changes(connection, [agent_id])
+
+
+def set_agent_runtime(connection: Connection, agent_id: str, runtime: str) -> None:
+    store.set_runtime(connection, agent_id, runtime)
+    record_agent_changes(connection, [agent_id])
+
+
+def set_agent_host(connection: Connection, agent_id: str, host_id: str, runtime: str | None) -> None:
+    """Give an agent to another host, in the runtime that its files have there, None for its default.
+
+    Raises AgentNotFound.
+    """
+    if find_agent(connection, agent_id) is None:
+        raise AgentNotFound
+    store.set_host(connection, agent_id, host_id)
+    store.set_runtime(connection, agent_id, runtime)
+    record_agent_changes(connection, [agent_id])
+
+
 def record_agent_changes(connection: Connection, agent_ids: Collection[str]) -> None:
     """Record that agents changed, as their rows are now, in the transaction of the change."""
     for agent_id in agent_ids:
@@ -203,6 +233,10 @@ def _record(connection: Connection, verb: str, agent: Agent) -> None:
     record_change(connection, DataChange("agent", verb, agent.id, agent.tenant_id, agent.id, data))
 
 
+def _show_reason(reason: str) -> str:
+    return redact_credentials(sanitize_lines(reason))[-REASON_LIMIT:]
+
+
 def _place(agent_id: str) -> str:
     return store.ASSOCIATED_DATA.format(id=agent_id)
 
@@ -211,28 +245,73 @@ class HostAgents:
     """The agents of one host, of all tenants."""
 
     def __init__(self, db: Database, host_id: str) -> None:
-        self._db = db
-        self._host_id = host_id
+        self.db = db
+        self.host_id = host_id
 
     async def list(self) -> Sequence[Agent]:
         """List the agents of this host, including those that are being deleted."""
-        return await self._db.read(lambda connection: store.list_host_agents(connection, self._host_id))
+        return await self.db.read(lambda connection: store.list_host_agents(connection, self.host_id))
+
+    async def has(self, agent_id: str) -> bool:
+        """Return whether this host has an agent, perhaps one that is being deleted."""
+        agent = await self.db.read(lambda connection: store.get_agent(connection, agent_id))
+        return agent is not None and agent.host_id == self.host_id
+
+    async def record_copy(self, agent_id: str) -> None:
+        """Record that this host gets a copy of the files of another host's agent, which it has to delete."""
+        await self.db.write(lambda connection: store.add_copy(connection, self.host_id, agent_id))
+
+    async def forget_copy(self, agent_id: str) -> None:
+        """Forget a copy that was deleted, or whose agent belongs to this host now."""
+        await self.db.write(lambda connection: store.delete_copy(connection, self.host_id, agent_id))
+
+    async def list_copies(self) -> Sequence[str]:
+        """List the ids of agents whose copies were recorded."""
+        return await self.db.read(lambda connection: store.list_copies(connection, self.host_id))
+
+    async def list_foreign(self) -> Collection[str]:
+        """List the ids of the agents of other hosts."""
+        return await self.db.read(lambda connection: store.list_foreign_agents(connection, self.host_id))
+
+    async def find_foreign_host(self, agent_id: str) -> str | None:
+        """Return the other host that has an agent, perhaps one that is being deleted; None if there is none."""
+        host_id = await self.db.read(lambda connection: find_host_id(connection, agent_id))
+        return None if host_id == self.host_id else host_id
+
+    def lock_own(self, connection: Connection, agent_ids: Collection[str]) -> Collection[str]:
+        """Return which of the agents this host has, and no other takes over until the transaction ends."""
+        return store.lock_host_agents(connection, self.host_id, agent_ids)
 
     def set_states(self, connection: Connection, agent_ids: Collection[str], to: AgentState) -> None:
         """Set the state of those agents for which the transition is allowed, without a reason."""
         sources = [state for state, targets in TRANSITIONS.items() if to in targets]
         record_agent_changes(connection, store.set_states(connection, agent_ids, sources, to, clock.utc_now()))
 
+    async def assign_runtimes(self, assignments: RuntimeAssignments) -> None:
+        """Tell which runtime each agent has; one that never moved has that which keeps its files."""
+        stored = await assignments.ask(lambda runtime: runtime.list_stored())
+
+        def assign(connection: Connection) -> None:
+            agents = [*store.list_host_agents(connection, self.host_id), *store.list_host_agents(connection, None)]
+            for agent in agents:
+                kept_by = [name for name, agent_ids in stored.items() if agent.id in agent_ids]
+                if agent.runtime is None and kept_by:
+                    store.set_runtime(connection, agent.id, kept_by[0])
+                assignments.assign(agent.id, agent.runtime or (kept_by[0] if kept_by else None))
+
+        await self.db.write(assign)
+
     async def adopt_unassigned(self, stored: Collection[str] | None) -> None:
         """Assign agents of no host to this one: those in `stored`, or all."""
 
         def adopt(connection: Connection) -> None:
-            for agent in store.list_host_agents(connection, None):
-                if stored is None or agent.id in stored:
-                    store.set_host(connection, agent.id, self._host_id)
-                    record_agent_changes(connection, [agent.id])
+            unassigned = [agent.id for agent in store.list_host_agents(connection, None)]
+            wanted = [agent_id for agent_id in unassigned if stored is None or agent_id in stored]
+            for agent_id in store.lock_host_agents(connection, None, wanted):
+                store.set_host(connection, agent_id, self.host_id)
+                record_agent_changes(connection, [agent_id])
 
-        await self._db.write(adopt)
+        await self.db.write(adopt)
 
 
 def abandon_host(connection: Connection, host_id: str) -> int:
@@ -247,6 +326,33 @@ def abandon_host(connection: Connection, host_id: str) -> int:
             store.set_state(connection, agent.id, AgentState.NOT_RUNNING, SERVER_REMOVED, clock.utc_now())
             record_agent_changes(connection, [agent.id])
     return len(agents)
+
+
+def take_agents(connection: Connection, source: str, target: str, runtime: str, takers: int) -> Sequence[str]:
+    """Give one of `takers` hosts its share of the agents of another one in a runtime that is the default of both.
+
+    Returns their ids. The caller has locked the host `source`.
+    """
+    agents = [agent for agent in store.list_host_agents(connection, source) if agent.runtime in (None, runtime)]
+    taken = [agent.id for agent in agents[: min(ceil(len(agents) / takers), _TAKEN_AT_ONCE)]]
+    for agent_id in taken:
+        store.set_host(connection, agent_id, target)
+    record_agent_changes(connection, taken)
+    return taken
+
+
+def find_host_id(connection: Connection, agent_id: str) -> str | None:
+    """Return the host of an agent, even of one that is marked deleted; None if there is none."""
+    agent = store.get_agent(connection, agent_id)
+    return None if agent is None else agent.host_id
+
+
+def forget_host(connection: Connection, host_id: str) -> bool:
+    """Forget the ports of a host without agents; return whether it has none."""
+    if store.list_host_agents(connection, host_id):
+        return False
+    store.replace_ports(connection, host_id, ())
+    return True
 
 
 class AgentProfiles:

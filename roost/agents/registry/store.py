@@ -4,7 +4,7 @@ from collections import namedtuple
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roost.agents.registry.model import Agent, AgentPort, AgentProfile, AgentState
-from roost.core.db import UtcTime, metadata, read_one, read_record, record_values, split_values
+from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values, split_values
 from roost.core.db.sealed import sealed_column
 
 ASSOCIATED_DATA = "agents/{id}/internal"
@@ -36,7 +36,16 @@ agents = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
     sa.Column("model", sa.String(200)),
+    sa.Column("runtime", sa.String(32)),
 )
+
+agent_copies = sa.Table(
+    "agent_copies",
+    metadata,
+    sa.Column("host_id", sa.String(36), primary_key=True),
+    sa.Column("agent_id", sa.String(36), primary_key=True),
+)
+"""Agents of whose files a host gets a copy, until the agent is there or the copy is deleted."""
 
 agent_ports = sa.Table(
     "agent_ports",
@@ -55,7 +64,11 @@ agent_uses = sa.Table(
     sa.Column("last_used_at", UtcTime, nullable=False),
 )
 
-_AGENT_BY_ID = agents.select().where(agents.c.id == sa.bindparam("agent"))
+_AGENTS = sa.select(  # with times as stored, because most agents of a long list are known and need no conversion
+    *(sa.type_coerce(column, sa.BigInteger) if isinstance(column.type, UtcTime) else column for column in agents.c)
+)
+_read_time = partial(UtcTime().process_result_value, dialect=sqlite.dialect())
+_AGENT_BY_ID = _AGENTS.where(agents.c.id == sa.bindparam("agent"))
 """Runs for most requests, and is built once because that takes longer than to run it."""
 
 _AgentRow = namedtuple("_AgentRow", agents.columns.keys())  # noqa: PYI024  # pyright: ignore[reportUntypedNamedTuple] - the names are those of the table
@@ -73,12 +86,12 @@ def get_agent(connection: Connection, agent_id: str) -> Agent | None:
 
 def lock_agent(connection: Connection, agent_id: str) -> Agent | None:
     """Return an agent and lock its row until the transaction ends."""
-    return read_one(connection, agents.select().where(agents.c.id == agent_id).with_for_update(), _agent)
+    return read_one(connection, _AGENTS.where(agents.c.id == agent_id).with_for_update(), _agent)
 
 
 def list_tenant_agents(connection: Connection, tenant_id: str) -> list[Agent]:
     """List the tenant's agents, newest first, without those marked deleted."""
-    query = agents.select().where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False))
+    query = _AGENTS.where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False))
     return [_agent(row) for row in connection.execute(query.order_by(agents.c.created_at.desc(), agents.c.id)).all()]
 
 
@@ -89,12 +102,47 @@ def count_agents(connection: Connection, tenant_id: str) -> int:
 
 def list_host_agents(connection: Connection, host_id: str | None) -> list[Agent]:
     """List the agents of a host, or those of none, of all tenants, including those marked deleted."""
-    query = agents.select().where(agents.c.host_id.is_not_distinct_from(host_id)).order_by(agents.c.created_at)
+    query = _AGENTS.where(agents.c.host_id.is_not_distinct_from(host_id)).order_by(agents.c.created_at)
     return [_agent(row) for row in connection.execute(query)]
+
+
+def list_foreign_agents(connection: Connection, host_id: str) -> Sequence[str]:
+    """List the ids of the agents of other hosts."""
+    return connection.execute(sa.select(agents.c.id).where(agents.c.host_id != host_id)).scalars().all()
+
+
+def lock_host_agents(connection: Connection, host_id: str | None, agent_ids: Collection[str]) -> set[str]:
+    """Return those of the agents that a host has, or none, and lock their rows until the transaction ends."""
+    query = sa.select(agents.c.id).where(agents.c.host_id.is_not_distinct_from(host_id)).order_by(agents.c.id)
+    found = set[str]()
+    for part in split_values(agent_ids):
+        found.update(connection.execute(query.where(agents.c.id.in_(part)).with_for_update()).scalars())
+    return found
 
 
 def set_host(connection: Connection, agent_id: str, host_id: str | None) -> None:
     connection.execute(agents.update().where(agents.c.id == agent_id).values(host_id=host_id))
+
+
+def set_runtime(connection: Connection, agent_id: str, runtime: str | None) -> None:
+    connection.execute(agents.update().where(agents.c.id == agent_id).values(runtime=runtime))
+
+
+def add_copy(connection: Connection, host_id: str, agent_id: str) -> None:
+    values = {"host_id": host_id, "agent_id": agent_id}
+    insert_or_ignore(connection, agent_copies.insert().values(values))
+
+
+def delete_copy(connection: Connection, host_id: str, agent_id: str) -> None:
+    connection.execute(
+        agent_copies.delete().where(agent_copies.c.host_id == host_id, agent_copies.c.agent_id == agent_id)
+    )
+
+
+def list_copies(connection: Connection, host_id: str) -> Sequence[str]:
+    """List the agents of whose files a host has a copy."""
+    query = sa.select(agent_copies.c.agent_id).where(agent_copies.c.host_id == host_id)
+    return connection.execute(query).scalars().all()
 
 
 def get_sealed_token(connection: Connection, agent_id: str) -> bytes | None:
@@ -140,7 +188,7 @@ def list_last_uses(connection: Connection, tenant_id: str) -> Mapping[str, datet
     """Return the stored last use of each of the tenant's agents, None for one that has none."""
     query = sa.select(agents.c.id, agent_uses.c.last_used_at).select_from(agents.outerjoin(agent_uses))
     rows = connection.execute(query.where(agents.c.tenant_id == tenant_id, agents.c.deleted.is_(False)))
-    return {row.id: row.last_used_at for row in rows}
+    return dict(rows.all())
 
 
 def get_last_use(connection: Connection, agent_id: str) -> datetime | None:
@@ -198,11 +246,13 @@ def free_port(connection: Connection, agent_id: str, at: datetime) -> None:
 
 
 def _agent(row: Any) -> Agent:
-    return _build_agent(_AgentRow._make(row))
+    return _build_agent(tuple(row))
 
 
 @lru_cache(maxsize=16384)
-def _build_agent(row: Any) -> Agent:
+def _build_agent(values: tuple[Any, ...]) -> Agent:
     """Build an agent; a long list takes three times as long without those that were read before."""
+    row = _AgentRow._make(values)
     profile = AgentProfile(row.name, row.description, row.vibe, row.emoji, row.model)
-    return read_record(Agent, row, profile=profile, state=AgentState(row.state))
+    times = {name: _read_time(getattr(row, name)) for name in ("created_at", "updated_at")}
+    return read_record(Agent, row, profile=profile, state=AgentState(row.state), **times)

@@ -1,4 +1,4 @@
-"""`roost config ...`, `roost versions`, `roost update`: configuration and version of an agent's engine."""
+"""`roost config ...`, `versions`, `update`, `move`: configuration and version of an agent's engine, and its runtime."""
 
 import sys
 from pathlib import Path
@@ -25,6 +25,7 @@ from roost.cli.output.output import (
 commands = typer.Typer()
 _FILE = "File in the engine's own format; `-` is standard input."
 _VERSION_COLUMNS = ("version", "engine")
+_MOVE_TIMEOUT_SECONDS = 7200.0
 _UPDATE_TIMEOUT_SECONDS = 1800.0  # longer than the server's own limit for an installation
 
 
@@ -115,6 +116,26 @@ def update_engine(
         return
     with error_console.status("Updating ..."):
         done = server.call("POST", path, {"tag": to} if to else {}, timeout_seconds=_UPDATE_TIMEOUT_SECONDS)
+    if not print_as_document(done, output) and done["success"]:
+        print_line(done["output"])
+    if not done["success"]:
+        exit_with_error(done["output"])
+
+
+def move_agent(
+    agent: AgentName,
+    to: Annotated[
+        str, typer.Option(metavar="RUNTIME|SERVER", help="Runtime, or id or name of a server (`roost hosts list`).")
+    ],
+    data: Data = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Move an agent to another runtime or server, with all its files. A failed move is undone."""
+    server = load_session(data)
+    with error_console.status("Moving ..."):
+        done = server.call(
+            "POST", f"{server.agent_path(agent)}/move", {"to": to}, timeout_seconds=_MOVE_TIMEOUT_SECONDS
+        )
     if not print_as_document(done, output) and done["success"]:
         print_line(done["output"])
     if not done["success"]:

@@ -1,6 +1,8 @@
 """`roost engines ...`: list, install, remove. Works without a server."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,14 +20,16 @@ from roost.cli.output.output import (
     print_rows,
 )
 from roost.cli.server.data_folder import load_local_settings
+from roost.core import clock
 from roost.core.machine.disk_space import read_disk_space
 from roost.core.problem import Problem
 
 if TYPE_CHECKING:
-    from roost.drivers.engine.contract import Engine
+    from roost.drivers.engine.contract import Engine, Progress
     from roost.settings import Settings
 
 _MIB = 1024**2
+_LINE_SECONDS = 5.0
 
 commands = typer.Typer()
 EngineNames = Annotated[
@@ -94,6 +98,8 @@ def remove(
     known = {engine.id: engine for engine in app.create_engines(load_local_settings(data))}
     if engine_id not in known or version not in known[engine_id].installed():
         exit_with_error(f"{name} is not installed.", ExitCode.NOT_FOUND)
+    if known[engine_id].images:
+        exit_with_error(f"{name} is an image: remove it from the setting engine_images.")
     confirm_change(f"Remove {engine_id} {version}? Agents that use it cannot start without it.", yes)
     known[engine_id].remove(version)
     print_line(f"Removed {engine_id} {version}.")
@@ -101,8 +107,6 @@ def remove(
 
 def install_version(settings: "Settings", engine: "Engine", version: str, *, is_complete: bool = True) -> None:
     """Install one version with a progress bar. Exits with the installer's last lines if it fails."""
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from roost import app
 
     already = version in engine.installed()
@@ -112,13 +116,7 @@ def install_version(settings: "Settings", engine: "Engine", version: str, *, is_
         exit_with_error(
             f"{engine.label} needs {needed:,.0f} MiB of disk, and {settings.engines} has {free / _MIB:,.0f} MiB free."
         )
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=error_console, transient=True) as bar:
-        task = bar.add_task(f"{'Checking' if already else 'Installing'} {engine.label} {version}", total=None)
-
-        def progress(step: str, fraction: float | None) -> None:
-            bar.update(task, description=step, total=None if fraction is None else 1.0, completed=fraction or 0.0)
-
+    with show_progress(f"{'Checking' if already else 'Installing'} {engine.label} {version}") as progress:
         try:
             engine.install(version, progress)
             if is_complete:
@@ -127,3 +125,35 @@ def install_version(settings: "Settings", engine: "Engine", version: str, *, is_
             exit_with_error(problem.message)
     if not already:
         print_line(f"Installed {engine.label} {version}.", error_console)
+
+
+@contextmanager
+def show_progress(description: str) -> "Generator[Progress]":
+    """Show a progress bar for the steps that are reported to it; without a terminal, a line now and then."""
+    if not error_console.is_terminal:
+        yield _print_steps(description)
+        return
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as ProgressBar
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with ProgressBar(*columns, console=error_console, transient=True) as bar:
+        task = bar.add_task(description, total=None)
+
+        def progress(step: str, fraction: float | None) -> None:
+            bar.update(task, description=step, total=None if fraction is None else 1.0, completed=fraction or 0.0)
+
+        yield progress
+
+
+def _print_steps(description: str) -> "Progress":
+    """Print at most one step in some seconds, so that a log stays short."""
+    last = -_LINE_SECONDS
+
+    def progress(step: str, _fraction: float | None) -> None:
+        nonlocal last
+        if clock.monotonic_seconds() - last >= _LINE_SECONDS:
+            last = clock.monotonic_seconds()
+            print_line(f"{description}: {step}", error_console)
+
+    return progress

@@ -63,10 +63,11 @@ def list_hosts(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
             "folder": host.folder,
             "running": host.is_running(clock.utc_now()),
             "startedAt": clock.format_iso(host.started_at),
+            "address": host.address,
         }
         for host in hosts
     ]
-    print_rows(rows, ("id", "name", "folder", "running", "startedAt"), output)
+    print_rows(rows, ("id", "name", "folder", "running", "startedAt", "address"), output)
 
 
 @host_commands.command("remove")

@@ -25,11 +25,12 @@ from roost.app import Drivers
 from roost.cli.client.context_file import find_other_server
 from roost.cli.output.output import console, error_console, print_field, print_line
 from roost.cli.server.dashboard import open_window
-from roost.cli.server.engines import install_version
+from roost.cli.server.engines import install_version, show_progress
 from roost.core import clock, log
 from roost.core.machine import interpreter
 from roost.core.machine.private_file import write_private_file
 from roost.core.problem import Problem
+from roost.drivers.runtime.contract import EngineVersion
 from roost.http.server.server import (
     StopRequest,
     clear_ambient_capabilities,
@@ -65,6 +66,8 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool, opens
         with lock_data_folder(app.ensure_data_folder(settings)):
             if not any(engine.installed() for engine in drivers.engines):
                 install_version(settings, drivers.engines[0], drivers.engines[0].default_version)
+            if settings.runtime == "docker":
+                _prepare_images(drivers)
             uvloop.run(_serve(settings, drivers, first_agent=first_agent, opens_browser=opens_browser))
     except OSError as error:
         if error.errno not in _DISK_ERRORS:
@@ -72,6 +75,14 @@ def run_server(settings: Settings, drivers: Drivers, *, first_agent: bool, opens
         raise DataFolderUnwritable(
             f"The data folder {settings.data} cannot be written: {error.strerror}. Free space or fix its permissions."
         ) from None
+
+
+def _prepare_images(drivers: Drivers) -> None:
+    """Do with a progress bar what the first start of an agent would have to wait for."""
+    newest = [EngineVersion(one.id, one.installed()[0]) for one in drivers.engines if one.installed()]
+    with show_progress("Preparing images") as progress:
+        for engine in (None, *newest):
+            asyncio.run(app.prepare_software(drivers.runtime, engine, progress))
 
 
 async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, opens_browser: bool) -> None:
@@ -114,6 +125,10 @@ async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
 
 async def _present_dashboard(server: app.RoostServer, caller: Caller, *, opens_browser: bool) -> None:
     """Print a link that signs a browser in once, and open it in one of this desktop."""
+    if server.core.settings.runtime == "kubernetes":  # what a pod prints is kept, and read by others
+        url = server.core.addresses.dashboard_url
+        print_field("  dashboard", f"{url} (`roost dashboard` in a pod of a server makes a link)", 12, "dim")
+        return
     try:
         link = (await server.core.identity.sessions.sessions.create_link(caller, Role.OWNER)).url.reveal()
     except KeyOpensNoSession:  # `cli.json` has a key with a limited number of uses

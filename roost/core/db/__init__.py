@@ -2,14 +2,18 @@
 
 from sqlalchemy import Connection as Connection
 
+from roost.core.db.change_listener import ChangeListener as ChangeListener
 from roost.core.db.changes import DataChange as DataChange
 from roost.core.db.changes import assign_tenant as assign_tenant
 from roost.core.db.changes import record_change as record_change
 from roost.core.db.changes import take_changes as take_changes
 from roost.core.db.database import Database as Database
+from roost.core.db.database import DatabaseUnavailable as DatabaseUnavailable
 from roost.core.db.database import metadata as metadata
 from roost.core.db.database import publish_on_commit as publish_on_commit
 from roost.core.db.database import write_change as write_change
+from roost.core.db.leased_task import LeasedTask as LeasedTask
+from roost.core.db.notifications import ANY_TOPIC as ANY_TOPIC
 from roost.core.db.records import PreparedQuery as PreparedQuery
 from roost.core.db.records import insert_many as insert_many
 from roost.core.db.records import insert_or_ignore as insert_or_ignore

@@ -10,7 +10,7 @@ import asyncio
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import count
@@ -21,8 +21,9 @@ from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from roost.core import log
+from roost.core import ids, log
 from roost.core.db.changes import CHANGES, DataChange, record_change
+from roost.core.db.notifications import notify_servers
 from roost.core.machine.threads import FairThreads
 from roost.core.outage import Outage
 from roost.core.problem import DependencyAway, ServiceUnavailable
@@ -51,7 +52,7 @@ _RETRY_SECONDS = 5
 _FULL_OR_BROKEN = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _PRAGMAS = (
     "case_sensitive_like=ON",  # as in PostgreSQL
-    "busy_timeout=5000",
+    "busy_timeout=30000",  # ms; another process may write, and a commit waits for a slow disk
     "journal_mode=WAL",
     "synchronous=FULL",  # with NORMAL, a power cut could undo the last commits of a WAL
     "foreign_keys=ON",
@@ -93,6 +94,8 @@ class Database:
         self._long_reads = FairThreads(LONG_READS, "db-long-reads")
         self._versions = count(1)
         self._server_outage, self._disk_outage = Outage("database"), Outage("database disk")  # a full disk can be read
+        self.process_id = ids.new_id()
+        """Identifies this process among those of the database."""
         self.version = 0
         """A number that is another one after each write transaction of this process."""
         self._listeners: list[Callable[[frozenset[str]], None]] = []
@@ -116,18 +119,24 @@ class Database:
         """
         topics = set[str]()
         context = copy_context()  # holds the actor of the changes, and what identifies the request in the log
-        result = await asyncio.get_running_loop().run_in_executor(
+        written = asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: context.run(self._write_here, fn, topics)
         )
-        if topics:
-            for listener in self._listeners:
-                listener(frozenset(topics))
-        return result
+        written.add_done_callback(lambda done: self._publish(done, frozenset(topics)))
+        return await asyncio.shield(written)  # subscribers learn of a commit whose caller was cancelled
 
     def subscribe(self, listener: Callable[[frozenset[str]], None]) -> Callable[[], None]:
-        """Call `listener` with the topics of every `write` that commits; return the function that ends this."""
+        """Call `listener` with the topics of every `write` that commits; return the function that ends this.
+
+        On PostgreSQL also with those of other servers, as far as a `ChangeListener` hears them, else with ANY_TOPIC.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def notify_subscribers(self, topics: frozenset[str]) -> None:
+        """Call the subscribers of this process in its event loop."""
+        for listener in tuple(self._listeners):
+            listener(topics)
 
     def add_commit_hook(self, hook: Callable[[Connection], None]) -> None:
         """Call `hook(connection)` as the last step of every write transaction; its exceptions undo the transaction."""
@@ -136,6 +145,16 @@ class Database:
     def run(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(connection)` in one write transaction without an event loop (for the command line)."""
         return self._threads.submit(self._write_here, fn, set()).result()
+
+    @property
+    def driver(self) -> Any:
+        """The module of the database's driver; psycopg takes 5 MB, so nothing imports it for SQLite."""
+        return self.writer.dialect.dbapi
+
+    @property
+    def connect_arguments(self) -> Mapping[str, Any]:
+        """Arguments of the driver for a connection beside the pool."""
+        return self.writer.dialect.create_connect_args(self.writer.url)[1]
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
@@ -160,6 +179,10 @@ class Database:
         finally:
             self._idle.append(connection)
 
+    def _publish(self, written: "asyncio.Future[Any]", topics: frozenset[str]) -> None:
+        if topics and not written.cancelled() and written.exception() is None:
+            self.notify_subscribers(topics)
+
     def _write_here(self, fn: Callable[[Connection], T], topics: set[str]) -> T:
         def transaction(connection: Connection) -> T:
             topics.clear()
@@ -168,6 +191,8 @@ class Database:
             result = fn(connection)
             for hook in self._commit_hooks:
                 hook(connection)
+            if topics and connection.dialect.name == "postgresql":
+                notify_servers(connection, self.process_id, topics)
             return result
 
         try:
@@ -201,7 +226,7 @@ class Database:
 
 
 def publish_on_commit(connection: Connection, topic: str) -> None:
-    """Tell the subscribers of this process about `topic` when the transaction of the connection commits."""
+    """Tell the subscribers of all servers about `topic` when the transaction of the connection commits."""
     connection.info.setdefault(_TOPICS, set()).add(topic)
 
 
@@ -232,13 +257,20 @@ def _is_unavailable(error: DBAPIError) -> bool:
 
 
 def _postgres(url: URL) -> Engine:
-    return create_engine(
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_size=_POSTGRES_THREADS + LONG_READS,  # one for each thread, so that none waits for a connection
         max_overflow=0,
         pool_pre_ping=True,  # else the first requests after a restart of PostgreSQL would fail
         connect_args={"connect_timeout": 5},
     )
+
+    def drop_notifications(connection: Any, _record: Any) -> None:
+        # Behind a pooler, those that another client asked for may arrive here, and psycopg would keep them all.
+        connection.add_notify_handler(len)
+
+    event.listen(engine, "connect", drop_notifications)
+    return engine
 
 
 def _close_files(path: Path) -> None:

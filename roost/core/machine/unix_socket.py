@@ -55,14 +55,24 @@ async def serve_unix(listener: socket.socket, handler: StreamHandler) -> asyncio
 
 async def connect_unix(path: Path) -> Stream:
     """Connect to the socket at `path`. Raises OSError; waits while the backlog is full, so set a deadline."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    sock = await open_unix_socket(path)
     try:
-        with _address(path) as address:
-            await _reach(sock, address)
         return await asyncio.open_unix_connection(sock=sock)
     except BaseException:
         sock.close()
         raise
+
+
+async def open_unix_socket(path: Path) -> socket.socket:
+    """Return a socket that is connected to `path`; otherwise like `connect_unix`."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        with _address(path) as address:
+            await _reach(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 async def _reach(sock: socket.socket, address: str) -> None:

@@ -97,6 +97,8 @@ class Engine(ABC):
     default_version: ClassVar[str]
     port: int
     """Loopback port in the container on which the gateway serves HTTP and WebSocket."""
+    images: Sequence[str] = ()
+    """Versions that images of the runtime have, newest first; without any, the software is on this machine."""
     installed_bytes: ClassVar[int] = 0
     """Space of the default version on disk, with everything that it needs."""
     start_deadline: ClassVar[float]
@@ -116,11 +118,11 @@ class Engine(ABC):
 
     @abstractmethod
     def installed(self) -> Sequence[str]:
-        """Return the installed versions, newest first. Cheap: only looks at folders."""
+        """Return the versions that agents can have at once, newest first. Cheap: only looks at folders."""
 
     @abstractmethod
     def available(self) -> Sequence[str]:
-        """Return at most 20 versions that the registry offers, newest first. Blocking, needs the network.
+        """Return at most 20 versions that can be installed, newest first. Blocking, needs the network.
 
         Raises EngineInstallFailed if the registry cannot be queried.
         """
@@ -144,8 +146,11 @@ class Engine(ABC):
         """
 
     def require(self, version: str) -> EngineVersion:
-        """Return an installed version for `ContainerSpec`. Raises EngineNotInstalled."""
-        self.folders(version)
+        """Return a version for `ContainerSpec`. Raises EngineNotInstalled."""
+        if not self.images:
+            self.folders(version)
+        elif version not in self.images:
+            raise EngineNotInstalled(f"There is no image of {self.label} {version[:64]}")
         return EngineVersion(self.id, version)
 
     @abstractmethod

@@ -8,15 +8,19 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+_SECTIONS = ("global", "install", ":env:")  # as in pip, a later one wins
 _OPTIONS = {"index-url": "--default-index", "extra-index-url": "--index"}
 
 
 def uv_command(python: Path) -> Sequence[str]:
     """Return the start of a command that installs packages with the uv that stands beside a Python."""
     settings: dict[str, str] = {}
-    for line in _list_pip_settings(python).splitlines():  # the environment's first: `:env:.index-url='https://...'`
-        name, _, value = line.partition("=")
-        settings.setdefault(name.rpartition(".")[2], ast.literal_eval(value))
+    lines = _list_pip_settings(python).splitlines()  # such as `:env:.index-url='https://...'`, in no order to rely on
+    for section in _SECTIONS:
+        for line in lines:
+            name, _, value = line.partition("=")
+            if name.startswith(f"{section}."):
+                settings[name.removeprefix(f"{section}.")] = ast.literal_eval(value)
     certificate = [f"SSL_CERT_FILE={settings['cert']}"] if "cert" in settings else []
     command = [
         "/usr/bin/env",

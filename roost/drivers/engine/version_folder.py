@@ -100,6 +100,12 @@ def newest_first(versions: Sequence[str]) -> Sequence[str]:
     return sorted(versions, key=_sort_key, reverse=True)
 
 
+def refuse_install(images: Sequence[str]) -> None:
+    """Raise EngineInstallFailed if versions come as images."""
+    if images:
+        raise EngineInstallFailed("Versions come as images here: build one, and add it to the setting engine_images")
+
+
 class VersionFolder:
     """Folder of the installed versions of one software."""
 

@@ -235,6 +235,21 @@ class GarbageCollector(ABC):
         """
 
 
+class RepositoryCopier(ABC):
+    """Brings repositories to another server. Every method raises GitUnavailable and GitFailed."""
+
+    @abstractmethod
+    def read(self, agent_id: str, changed_since: datetime | None = None) -> AsyncGenerator[bytes]:
+        """Yield an archive of a repository for `write`; without a repository, nothing.
+
+        With `changed_since`, it has only what changed since a former archive was begun, and nothing changes meanwhile.
+        """
+
+    @abstractmethod
+    async def write(self, agent_id: str, archive: AsyncIterable[bytes]) -> None:
+        """Make a repository what an archive says, durably; objects that it had stay."""
+
+
 class GitRepositories(ABC):
     """Every method raises GitUnavailable and GitFailed. Commits, heads and pushes of an agent never overlap.
 
@@ -242,6 +257,9 @@ class GitRepositories(ABC):
     """
 
     collector: GarbageCollector
+    copier: RepositoryCopier
+    is_shared: bool = False
+    """Whether all servers of the deployment have the same repositories."""
 
     @abstractmethod
     async def check_available(self) -> str:
@@ -277,10 +295,6 @@ class GitRepositories(ABC):
         address in angle brackets. A failure, or an exception of `changes`, leaves `main` as it was. Raises
         UnknownCommit for `parent` and `base`, and PushUnfinished.
         """
-
-    @abstractmethod
-    def list_tree(self, agent_id: str, commit: str) -> AsyncGenerator[GitEntry]:
-        """Yield the files and links of a commit, with sizes. Raises UnknownCommit."""
 
     @abstractmethod
     def list_changes(self, agent_id: str, old: str | None, new: str) -> AsyncGenerator[GitEntry]:

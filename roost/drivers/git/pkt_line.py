@@ -82,6 +82,12 @@ def encode_command(command: str, capabilities: Iterable[str], arguments: Iterabl
     return head + b"0001" + b"".join(map(_encode_line, arguments)) + b"0000"
 
 
+def format_advertisement(ref: str, commit: str | None, capabilities: str) -> bytes:
+    """Return a repository's only reference, or that it has none (gitprotocol-pack(5), Reference Discovery)."""
+    listed = f"{commit} {ref}" if commit else f"{'0' * 40} capabilities^{{}}"
+    return _encode_line(f"{listed}\0{capabilities}") + b"0000"
+
+
 async def insert_remark(response: AsyncIterable[bytes], remark: str) -> AsyncGenerator[bytes]:
     """Yield the response to a fetch of any version with a remark that Git shows as `remote: ...`.
 

@@ -14,9 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from roost.core.machine.unix_socket import Stream
+from roost.drivers.git.backing_store import UNCHANGED, BackingStore, References
 from roost.drivers.git.contract import (
     MAX_REPOSITORY_BYTES,
     GitFailed,
+    GitUnavailable,
     PushHandler,
     PushInterrupted,
     PushOutput,
@@ -80,30 +82,39 @@ class PushTarget:
     """The repository of a push. `lock` is the agent's; `read_head` returns its commit of `main`."""
 
     runner: GitRunner
+    backing: BackingStore
     agent_id: str
     lock: asyncio.Lock
     read_head: Callable[[], Awaitable[str | None]]
 
     async def record(self, update: RefUpdate) -> None:
         """Record a push, durably with its objects. Raises PushRefused if another one or a commit was faster."""
+        await self.backing.refresh(self.agent_id)
         path = self.runner.path(self.agent_id)
         if read_reference(path, PENDING) or await self.read_head() != update.old:
             raise PushRefused(CONCURRENT_PUSH)
         with file_errors():
             await asyncio.to_thread(sync_folder, path, PACKS)
-            await asyncio.to_thread(write_reference, path, PENDING, update.new or "")
+        try:
+            async with self.backing.save(self.agent_id, {"pending": update.new}):
+                with file_errors():
+                    await asyncio.to_thread(write_reference, path, PENDING, update.new or "")
+        except GitUnavailable as problem:
+            raise PushRefused(f"The push cannot be stored: {problem.message}.") from problem
 
-    async def remove_record(self) -> None:
-        with suppress(OSError):  # a record that stays is found later, as after a crash
-            await asyncio.to_thread(remove_reference, self.runner.path(self.agent_id), PENDING)
+    async def remove_record(self, references: References = UNCHANGED) -> None:
+        """Remove the record of the push, and store `main` if it is given."""
+        async with self.backing.save(self.agent_id, {"pending": None, **references}):
+            with suppress(OSError):  # a record that stays is found later, as after a crash
+                await asyncio.to_thread(remove_reference, self.runner.path(self.agent_id), PENDING)
 
     async def finish(self, update: RefUpdate) -> None:
         """Make the new `main` durable, and remove the record."""
-        if await self.read_head() != update.new:
+        if await self.runner.read_head(self.agent_id) != update.new:
             raise GitFailed("Git has not moved the branch main")
         with file_errors():
             await asyncio.to_thread(sync_folder, self.runner.path(self.agent_id), "refs/heads")
-        await self.remove_record()
+        await self.remove_record({"main": update.new})
 
 
 class PushConversation(PushOutput):

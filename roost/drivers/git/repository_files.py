@@ -6,9 +6,11 @@ belong to the server until they are complete, then to the user of the repository
 
 import os
 import re
-from collections.abc import Generator
+import stat
+from collections import defaultdict
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from io import BufferedRandom
+from io import BufferedRandom, BufferedWriter, FileIO
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +19,12 @@ from roost.drivers.git.contract import GitFailed
 from roost.drivers.git.pack_writer import PackWriter
 
 PACKS = "objects/pack"
+_ENDINGS = ("pack", "rev", "bitmap", "mtimes", "idx")
+"""Files of a pack, the last of which makes it visible to Git."""
+_MAX_PACKS = 10_000
+_PACK_FILE = re.compile(rf"(pack-[0-9a-f]{{40}})\.({'|'.join(_ENDINGS)})")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER_BYTES = 1024**2
 _REFERENCE_BYTES = 64
@@ -40,7 +47,7 @@ def read_reference(repository: Path, name: str) -> str | None:
     folder, _, file = name.rpartition("/")
     try:
         with _open_folder(repository, folder) as place:
-            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+            descriptor = os.open(file, _OLD_FILE, dir_fd=place)
             try:
                 value = os.read(descriptor, _REFERENCE_BYTES).decode(errors="replace").strip()
             finally:
@@ -70,6 +77,15 @@ def remove_reference(repository: Path, name: str) -> None:
         os.unlink(file, dir_fd=place)
 
 
+def set_reference(repository: Path, name: str, commit: str | None) -> None:
+    """Move a reference, or remove it, unless it is there. Raises OSError."""
+    if commit is None:
+        with suppress(FileNotFoundError):
+            remove_reference(repository, name)
+    elif read_reference(repository, name) != commit:
+        write_reference(repository, name, commit)
+
+
 def sync_folder(repository: Path, name: str) -> None:
     """Make the names in a folder durable. Raises OSError."""
     with _open_folder(repository, name) as place:
@@ -80,6 +96,79 @@ def list_packs(repository: Path) -> dict[str, int]:
     """Return the names and sizes of the files in the folder of packs. Raises OSError."""
     with _open_folder(repository, PACKS) as place, os.scandir(place) as files:
         return {file.name: file.stat(follow_symlinks=False).st_size for file in files}
+
+
+def list_whole_packs(repository: Path) -> Mapping[str, Mapping[str, int]]:
+    """Return the sizes of the files of each pack that Git sees, by their endings. Raises OSError, GitFailed."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for name, size in list_packs(repository).items():
+        if matched := _PACK_FILE.fullmatch(name):
+            found[matched[1]][matched[2]] = size
+    if len(found) > _MAX_PACKS:
+        raise GitFailed("The agent's Git repository has too many packs")
+    return {
+        name: {ending: sizes[ending] for ending in _ENDINGS if ending in sizes}
+        for name, sizes in found.items()
+        if {"pack", "idx"} <= sizes.keys()
+    }
+
+
+def open_pack_file(repository: Path, name: str) -> FileIO:
+    """Open a file in the folder of packs. Raises OSError."""
+    with _open_folder(repository, PACKS) as place:
+        file = FileIO(os.open(name, _OLD_FILE, dir_fd=place))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(f"{name} is no file")
+    return file
+
+
+def remove_pack(repository: Path, name: str) -> None:
+    """Remove the files of a pack. Raises OSError."""
+    with _open_folder(repository, PACKS) as place:
+        for ending in reversed(_ENDINGS):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{name}.{ending}", dir_fd=place)
+
+
+class FilesDraft:
+    """Files of a pack that no command of Git sees before they are published. Blocking."""
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+        self._names: dict[str, str] = {}
+
+    @contextmanager
+    def open_file(self, name: str) -> Generator[BufferedWriter]:
+        """Open a new file."""
+        draft = self._names[name] = f"tmp_{ids.new_id()}"
+        with os.fdopen(os.open(draft, _NEW_FILE, 0o600, dir_fd=self._folder), "wb") as file:
+            yield file
+
+    def publish(self) -> None:
+        """Give the files their names, in the order in which they were opened, durably. Raises OSError."""
+        for draft in self._names.values():
+            file = os.open(draft, _OLD_FILE, dir_fd=self._folder)
+            try:
+                _release_file(self._folder, file, 0o444)
+            finally:
+                os.close(file)
+        for name, draft in self._names.items():
+            os.rename(draft, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        os.fsync(self._folder)
+
+    def close(self) -> None:
+        """Remove the files unless they were published."""
+        for draft in self._names.values():
+            with suppress(OSError):
+                os.unlink(draft, dir_fd=self._folder)
+
+
+@contextmanager
+def draft_files(repository: Path) -> Generator[FilesDraft]:
+    """Begin the files of a pack. Raises OSError."""
+    with _open_folder(repository, PACKS) as folder, closing(FilesDraft(folder)) as draft:
+        yield draft
 
 
 class PackDraft:

@@ -4,6 +4,7 @@ All that Git prints about trees and blobs may come from hostile objects.
 """
 
 import asyncio
+import os
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
@@ -16,6 +17,7 @@ from roost.core.machine.disk_space import read_disk_space
 from roost.core.sanitize import sanitize_line
 from roost.drivers.git import scripts
 from roost.drivers.git.contract import (
+    MAIN,
     MAX_PACK_BYTES,
     MAX_REPOSITORY_BYTES,
     EntryKind,
@@ -28,7 +30,7 @@ from roost.drivers.git.contract import (
     RepositoryUsage,
     UnknownCommit,
 )
-from roost.drivers.git.repository_files import list_packs
+from roost.drivers.git.repository_files import list_packs, read_reference
 from roost.drivers.git.scripts import GitScript, sandbox_command
 from roost.drivers.runtime.contract import RuntimeFailed
 from roost.drivers.sandbox.contract import CommandProcess, Sandbox
@@ -86,6 +88,14 @@ class GitRunner:
             answer = await process.reader.read()
             await check_status(process)
         return answer.decode(errors="replace").strip()
+
+    async def read_head(self, agent_id: str) -> str | None:
+        """Return the commit of `main` in the folder, without a command unless Git has packed it."""
+        path = self.path(agent_id)
+        head = read_reference(path, MAIN)
+        if head or not any(map(os.path.lexists, (path / MAIN, path / "packed-refs"))):
+            return head
+        return await self.query(agent_id, GitScript(scripts.SHOW_HEAD)) or None
 
     async def list_tree(self, agent_id: str, commit: str) -> AsyncGenerator[GitEntry]:
         """Yield the entries of a commit."""

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from roost.drivers.git.contract import MAIN, MAX_PACK_BYTES, GitUnavailable
 from roost.drivers.runtime.contract import ContainerLimits
-from roost.drivers.sandbox.contract import COMMAND_FOLDER, SandboxCommand
+from roost.drivers.sandbox.contract import COMMAND_FOLDER, SCRIPT_FOLDER, SandboxCommand
 
 INTERNAL_REFS = "refs/roost"
 """References that clients neither see nor change."""
 PENDING = f"{INTERNAL_REFS}/push"
 """The commit of a push from before it is applied until `main` has moved."""
-HOOKS = "/hooks"
 UNKNOWN_COMMIT, PUSH_UNFINISHED = 44, 45
 """Statuses of scripts that found no such commit, or a recorded push."""
 
@@ -47,7 +46,7 @@ mkdir -p {INTERNAL_REFS}
 sync . objects objects/pack refs refs/heads {INTERNAL_REFS}
 """
 SHOW_HEAD = f"git rev-parse -q --verify {MAIN} || true"
-MOVE_HEAD = f'{_check_commit}{_check_push}git update-ref {MAIN} "$1" && sync objects/pack refs/heads'
+CHECK_HEAD = f"{_check_commit}{_check_push}sync objects/pack"
 LIST_TREE = f'{_check_commit}git ls-tree -r -l -z --full-tree "$1"'
 LIST_CHANGES = f'{_check_commit}git diff-tree -r -z --no-renames --no-commit-id --raw "${{2:-{_EMPTY_TREE}}}" "$1"'
 READ_OBJECTS = "git cat-file --batch"
@@ -66,7 +65,7 @@ git diff-tree -r -z --no-renames --no-commit-id --raw "${{old:-{_EMPTY_TREE}}}" 
 git cat-file --batch
 """
 ADVERTISE = 'git "$1" --stateless-rpc --http-backend-info-refs . 3>&-'
-SERVE = f'git "$1" --stateless-rpc .\nstatus=$?\n[ "$1" = upload-pack ] || {{ {REPACK}; }}\n(exit $status)'
+SERVE = 'git "$1" --stateless-rpc .'
 # References for the time of the command keep the commits that standard input names; it may name ones that are missing.
 COLLECT = f"""
 rm -rf {_KEPT_REFS}
@@ -85,13 +84,25 @@ commit=$(git rev-parse -q --verify {PENDING}) || {{ {_end(status=0)}; }}
 git update-ref {MAIN} "$commit" && sync objects/pack refs/heads && git update-ref -d {PENDING}
 """
 
+# A copy has the objects that are younger than its last time, and all that names them. Files may vanish meanwhile.
+READ_FILES = """
+for part in "--exclude=./objects ." "--newer=@$1 ./objects"; do
+  tar -c $part || [ $? = 1 ] || exit
+done
+"""
+WRITE_FILES = """
+for name in *; do [ "$name" = objects ] || rm -rf "$name"; done
+tar -x --ignore-zeros --no-same-owner && sync -f .
+"""
+
 _MIB = 1024**2
 _ADDRESS_SPACE_KIB = 1536 * 1024
 _CPU_SECONDS = 600
 _VERSION_SECONDS = 10
 _LIMITS = ContainerLimits(memory_bytes=2048 * _MIB, cpus=2.0, pids=128, file_bytes=4 * MAX_PACK_BYTES, open_files=1024)
 _PROGRAMS_PATH = "/usr/local/bin:/usr/bin:/bin"
-_PROGRAMS = ("git", "mkdir", "rm", "sync")
+_PACKAGES = {"git": "git", "tar": "tar"}
+_PROGRAMS = ("git", "mkdir", "rm", "sync", "tar")
 
 # Limits of address space and time hold on machines without control groups too.
 _PREFACE = f"exec 3>&1 1>&0\nulimit -v {_ADDRESS_SPACE_KIB}\nulimit -t {_CPU_SECONDS}\n"
@@ -99,7 +110,7 @@ _EXIT = '\necho "exit $?" >&3\n'
 
 _CONFIGURATION: Mapping[str, str] = {
     "safe.directory": COMMAND_FOLDER,
-    "core.hooksPath": HOOKS,
+    "core.hooksPath": SCRIPT_FOLDER,
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
     "core.fsync": "all",
@@ -127,7 +138,7 @@ _CONFIGURATION: Mapping[str, str] = {
     "maintenance.auto": "false",
 }
 _ENVIRONMENT: Mapping[str, str] = {
-    "PATH": "/bin",
+    "PATH": _PROGRAMS_PATH,  # where sandboxes have them, or this machine
     "LANG": "C.UTF-8",
     "HOME": "/nonexistent",
     "GIT_DIR": COMMAND_FOLDER,
@@ -167,7 +178,7 @@ def sandbox_command(folder: Path, script: GitScript) -> SandboxCommand:
         is_writable=script.is_writable,
         programs=programs,
         environment=environment,
-        scripts={f"{HOOKS}/{name}": hook for name, hook in script.hooks.items()},
+        scripts=script.hooks,
         limits=_LIMITS,
     )
 
@@ -179,7 +190,7 @@ def find_git() -> tuple[Mapping[str, Path], str]:
     for name in _PROGRAMS:
         found = shutil.which(name, path=_PROGRAMS_PATH)
         if found is None:
-            raise GitUnavailable(f"{name} is missing: install the package {'git' if name == 'git' else 'coreutils'}")
+            raise GitUnavailable(f"{name} is missing: install the package {_PACKAGES.get(name, 'coreutils')}")
         programs[f"/bin/{name}"] = Path(found).resolve()
     try:
         command = [programs["/bin/git"], "--exec-path"]

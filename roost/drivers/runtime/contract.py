@@ -13,7 +13,7 @@ warden is pid 1 and serves on a socket that has no path in the container.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol
@@ -24,10 +24,22 @@ from roost.core.problem import Problem, ProblemKind
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
+PROGRAM_ENV: Mapping[str, str] = {
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "LOGNAME": "agent",
+    "PATH": f"{HOME}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "SHELL": "/bin/sh",
+    "TERM": "xterm-256color",
+    "USER": "agent",
+}
+"""Environment of the programs of a container, which that of its `ContainerSpec` adds to."""
 API_PORT, PROXY_PORT = 8799, 8798
 """Loopback ports of an agent's container that its warden relays to the server: the API, and the egress proxy."""
-WARDEN_PORTS = frozenset({API_PORT, PROXY_PORT, 22, 53, 80, 443, 587, 993, 5222, 8443})
-"""All TCP ports of an agent's container at which its warden listens, so that no program of the agent can."""
+BRIDGE_PORT = 8797
+"""Port at which the warden of a pod accepts servers."""
+WARDEN_PORTS = frozenset({API_PORT, PROXY_PORT, BRIDGE_PORT, 22, 53, 80, 443, 587, 993, 5222, 8443})
+"""All TCP ports of agents' containers at which their wardens listen, under some runtime, so that no program can."""
 
 
 class RuntimeFailed(Problem):
@@ -68,7 +80,7 @@ class ContainerLimits:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """Specification of a container as plain data, with the same result under every runtime.
+    """Specification of a container as plain data, with the same result under every runtime, and who waits for it.
 
     engine: its software is in the container, read-only, at the paths that the engine's plans name.
     env: environment of pid 1 and so of every process in the container; never a secret of the platform.
@@ -77,6 +89,7 @@ class ContainerSpec:
     egress: name of the relay that speaks HTTP CONNECT. With it the container answers DNS on its loopback and relays
         connections of programs that ignore the proxy variables.
     delete_only: no program can write to a file; files can be read and deleted.
+    report_wait: called with a text for people when that for which a long start waits changes: an image, a node, a disk.
     """
 
     agent_id: str
@@ -87,6 +100,7 @@ class ContainerSpec:
     egress: str | None = None
     limits: ContainerLimits = field(default_factory=ContainerLimits)
     delete_only: bool = False
+    report_wait: Callable[[str], Awaitable[None]] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -149,9 +163,14 @@ class RelayListener(Protocol):
 
 
 class Runtime(ABC):
-    """Containers of one data folder; they outlive the process that started them."""
+    """Containers of one data folder, or of a deployment; they outlive the process that started them.
+
+    is_shared: whether every server of the deployment reaches the same containers and files, so that any of them can
+    serve an agent.
+    """
 
     name: ClassVar[str]
+    is_shared: ClassVar[bool] = False
     disk: DiskMeter
 
     @abstractmethod

@@ -15,16 +15,20 @@ from pathlib import Path
 from roost.core.machine.unix_socket import Stream
 from roost.drivers.runtime.contract import ContainerLimits
 
-COMMAND_FOLDER = "/folder"
-"""Path of a command's folder in its sandbox, and its working directory."""
+COMMAND_FOLDER, SCRIPT_FOLDER = "/folder", "/scripts"
+"""Paths of a command's folder, which is its working directory, and of its scripts.
+
+Where a sandbox has no file system of its own, they have other paths, and it replaces values of the environment that
+are these paths.
+"""
 
 
 @dataclass(frozen=True)
 class SandboxProgram:
     """A Python file, and the folders of packages that it imports by their names.
 
-    The program gets the descriptor of its socket as its first argument, and sends a newline when it is ready. It is
-    pid 1 of its process namespace.
+    The program gets the descriptor of its socket as its first argument, and sends a newline when it is ready. Its
+    signals reach the processes of its sandbox only.
     """
 
     file: Path
@@ -38,8 +42,9 @@ class SandboxCommand:
 
     Its standard input is a socket for its data in both directions, its standard output a second one for control.
     folder: owned by the command's user under root; read-only unless `is_writable`.
-    programs: files and folders of this machine by their paths in the sandbox, beside the system's libraries.
-    scripts: executable files of ours by their paths in the sandbox.
+    programs: files and folders of this machine by their paths in the sandbox, beside the system's libraries; where it
+        has no file system of its own, they stay where they are.
+    scripts: executable files of ours by their names in `SCRIPT_FOLDER`.
     """
 
     script: str

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from roost.agents.lifecycle.hosts.agent_servers import AgentServers
 from roost.agents.network.routes.model import PathRoute
 from roost.core.problem import ServiceUnavailable
 from roost.core.sensitive import Sensitive
@@ -41,6 +42,7 @@ class ProxyLimits(ConnectionLimits):
     spare: float = 60.0  # for which an idle connection to a gateway is kept
     spares: int = 64
     streams: int = 256  # connections to one agent's gateway
+    server_streams: int = 3072  # connections to another server, for all of its agents
     connections: int = 4096  # of all clients to the public port
     peer_connections: int = 512  # of one client
     rejections: int = 64  # connections over these limits that get a response; others are reset
@@ -62,6 +64,7 @@ class ProxyDependencies:
     observe: called for each finished request; fast, and never raises.
     cache: holds responses of storage gateways.
     trusted: the proxies whose `X-Forwarded-For` is believed.
+    servers: where the agents are that other servers have; None if there are no other servers.
     """
 
     addresses: HostAddresses
@@ -76,5 +79,6 @@ class ProxyDependencies:
     observe: Observe
     cache: ResponseCache
     trusted: Sequence[Network] = ()
+    servers: AgentServers | None = None
     limits: ProxyLimits = field(default_factory=ProxyLimits)
     rate_limits: RateLimits = field(default_factory=RateLimits)

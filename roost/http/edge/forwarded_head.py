@@ -1,5 +1,7 @@
 """Heads of requests as an agent's gateway or program gets them, and of its responses as clients get them. Pure.
 
+Those of requests that another server answers, and of its responses, keep all but what concerns one connection.
+
 A gateway is hostile: framing is always rewritten, hop-by-hop headers are dropped, and so are cookies that replace
 the gateway token or reach beyond the agent's own host, and `NEL`, by which browsers report URLs, also with a token.
 """
@@ -24,8 +26,11 @@ from roost.net.http_request import HOP_BY_HOP
 COOKIE = b"gw_token"
 SESSION_COOKIE = credentials.SESSION_COOKIE.encode()
 _TOKEN_PREFIX = GATEWAY_TOKEN_PREFIX.encode()
-_OWN = HOP_BY_HOP | frozenset(b"authorization content-length expect forwarded host x-real-ip x-request-id".split())
+HOPS = b"x-roost-hops"
+"""Says to another server how many servers have passed a request on; one from a client is dropped."""
+_OWN = HOP_BY_HOP | {HOPS, *b"authorization content-length expect forwarded host x-real-ip x-request-id".split()}
 NO_REFERRER = b"referrer-policy: no-referrer\r\n"
+_PASSED = frozenset({b"authorization", b"host"})
 _DROPPED = HOP_BY_HOP | {b"content-length", b"nel", b"set-cookie2", b"x-request-id"}
 _SIGN_IN_ADVICE = (
     "<p>This is the address of an agent. A link signs a browser in: <code>roost open AGENT</code>, or &ldquo;Open its "
@@ -69,14 +74,29 @@ def forward_request(
         b"" if credential is None else b"%b: %b\r\n" % credential,
         b"x-request-id: %b\r\n" % request_id.encode(),
     ]
-    if head.websocket:
-        lines.append(b"connection: Upgrade\r\nupgrade: websocket\r\n")
-    elif headers.chunked:
-        lines.append(b"transfer-encoding: chunked\r\n")
-    elif headers.length is not None:
-        lines.append(b"content-length: %d\r\n" % headers.length)
-    lines.append(b"\r\n")
+    lines += (_framing_lines(head), b"\r\n")
     return b"".join(lines)
+
+
+def pass_request(head: RequestHead, client: str, request_id: str, hops: int) -> bytes:
+    """Return the head for another server, to which this one is a proxy that it trusts."""
+    dropped = connection_options(head.headers.lines)
+    kept = b"".join(
+        b"%b: %b\r\n" % (name, value)
+        for name, value in head.headers.lines
+        if name in _PASSED or not (name in dropped or _is_own(name))
+    )
+    lines = b"%b %b HTTP/1.1\r\n%b" % (head.method, head.target, kept)
+    lines += b"x-forwarded-for: %b\r\nx-request-id: %b\r\n" % (client.encode("latin-1"), request_id.encode())
+    return b"%b%b: %d\r\n%b\r\n" % (lines, HOPS, hops, _framing_lines(head))
+
+
+def _framing_lines(head: RequestHead) -> bytes:
+    if head.websocket:
+        return b"connection: Upgrade\r\nupgrade: websocket\r\n"
+    if head.headers.chunked:
+        return b"transfer-encoding: chunked\r\n"
+    return b"" if head.headers.length is None else b"content-length: %d\r\n" % head.headers.length
 
 
 def _forwarded_lines(headers: RequestHeaders, context: _ForwardContext) -> bytes:
@@ -200,6 +220,13 @@ def forward_response(status: int, headers: Headers, host: str, own_lines: bytes,
             parts += (name, b": ", cookie_prefix, value.lstrip(), b"\r\n")
     parts += (own_lines, b"\r\n")
     return b"".join(parts)
+
+
+def pass_response(status: int, headers: Headers, own_lines: bytes) -> bytes:
+    """Return the head of another server's response for the client. `own_lines`: whole header lines of this server."""
+    dropped = connection_options(headers) | HOP_BY_HOP | {b"content-length", b"x-request-id"}
+    kept = b"".join(b"%b: %b\r\n" % (name, value) for name, value in headers if name not in dropped)
+    return b"%b%b%b\r\n" % (status_line(status), kept, own_lines)
 
 
 def error_page(error: Response, message: str) -> Response:

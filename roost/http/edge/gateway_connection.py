@@ -15,6 +15,7 @@ import httptools
 from roost.core.sensitive import Sensitive
 from roost.drivers.runtime.contract import Stream
 from roost.http.edge.dependencies import GatewayUnreachable, ProxyLimits
+from roost.http.edge.proxy_request import UpstreamKey
 from roost.http.server.request_head import Headers, head_size
 from roost.http.server.write_coalescer import DirectWriter
 
@@ -55,18 +56,17 @@ class ResponseHandler(Protocol):
 
 
 class GatewayConnection(asyncio.Protocol):
-    """Connection to a gateway, or to a program that listens on `port`. `forget` is called when it has ended."""
+    """Connection to the upstream of a `key`. `forget` is called when it has ended."""
 
     def __init__(
         self,
-        agent_id: str,
-        port: int | None,
+        key: UpstreamKey,
         credential: tuple[str, Sensitive[str]] | None,
         limits: ProxyLimits,
         forget: "Callable[[GatewayConnection], None]",
         writer: DirectWriter,
     ) -> None:
-        self.agent_id, self.port = agent_id, port
+        self.key, self.owner = key, key[0]
         self.is_reused = self.is_full = False
         self.idle_since = 0.0
         self.transport: asyncio.Transport

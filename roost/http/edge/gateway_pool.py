@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost.http.edge.dependencies import GatewayUnreachable, ProxyDependencies, TooManyStreams
 from roost.http.edge.gateway_connection import GatewayConnection
-from roost.http.edge.proxy_request import Upstream
+from roost.http.edge.proxy_request import Upstream, UpstreamKey
 from roost.http.server.write_coalescer import WriteCoalescer
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ K = TypeVar("K")
 
 
 class GatewayPool:
-    """Connection pool of the edge; each agent has its own share."""
+    """Connection pool of the edge; each agent has its own share, and each other server."""
 
     def __init__(self, dependencies: ProxyDependencies) -> None:
         self.dependencies = dependencies
         self.writer = WriteCoalescer()
         self._limits = dependencies.limits
-        self._idle: defaultdict[tuple[str, int | None], list[GatewayConnection]] = defaultdict(list)
+        self._idle: defaultdict[UpstreamKey, list[GatewayConnection]] = defaultdict(list)
         self._users: defaultdict[str, set[GatewayConnection | ProxyExchange]] = defaultdict(set)
         self._routed: defaultdict[str, set[ProxyExchange]] = defaultdict(set)
         self._timer: asyncio.TimerHandle | None = None
@@ -38,7 +38,7 @@ class GatewayPool:
 
     def take_idle(self, upstream: Upstream, idle_since: float) -> GatewayConnection | None:
         """Return a connection that was used at `idle_since` or later, in the time of the event loop."""
-        idle = self._idle.get((upstream.agent_id, upstream.port))
+        idle = self._idle.get(upstream.key)
         if not idle or idle[-1].idle_since < idle_since:
             return None
         return idle.pop()
@@ -46,27 +46,37 @@ class GatewayPool:
     async def dial(self, upstream: Upstream, request: "ProxyExchange") -> GatewayConnection:
         """Open a connection for a request.
 
-        Raises GatewayUnreachable, TooManyStreams, and the errors of `ProxyDependencies.dial`.
+        Raises GatewayUnreachable, TooManyStreams, PeerFailed, and the errors of `ProxyDependencies.dial`.
         """
-        agent_id, port = upstream.agent_id, upstream.port
-        if len(self._users.get(agent_id, ())) >= self._limits.streams:
+        agent_id, port, server = upstream.agent_id, upstream.port, upstream.server
+        owner, limit = upstream.key[0], self._limits.streams if server is None else self._limits.server_streams
+        if len(self._users.get(owner, ())) >= limit:
             raise TooManyStreams(retry_after=1)
-        self._users[agent_id].add(request)
+        self._users[owner].add(request)
         try:
             async with asyncio.timeout(self._limits.connect):
-                credential = None if port is not None else await self.dependencies.credential(agent_id)
-                connection = GatewayConnection(agent_id, port, credential, self._limits, self._forget, self.writer)
-                await connection.take_over(await self.dependencies.dial(agent_id, port))
-            self._users[agent_id].add(connection)
+                is_gateway = port is None and server is None
+                credential = await self.dependencies.credential(agent_id) if is_gateway else None
+                connection = GatewayConnection(upstream.key, credential, self._limits, self._forget, self.writer)
+                if server is not None and self.dependencies.servers is not None:
+                    stream = await self.dependencies.servers.dial(server)
+                else:
+                    stream = await self.dependencies.dial(agent_id, port)
+                await connection.take_over(stream)
+            self._users[owner].add(connection)
             return connection
         except TimeoutError:
             raise GatewayUnreachable(retry_after=1) from None
         finally:
-            _discard(self._users, agent_id, request)
+            _discard(self._users, owner, request)
+
+    def record_use(self, upstream: Upstream) -> None:
+        if upstream.server is None:  # else that server does
+            self.dependencies.record_use(upstream.agent_id)
 
     def put_back(self, connection: GatewayConnection, now: float) -> None:
         """Keep a connection for another request."""
-        idle = self._idle[connection.agent_id, connection.port]
+        idle = self._idle[connection.key]
         connection.release(now)
         idle.append(connection)
         if len(idle) > self._limits.spares:
@@ -94,8 +104,8 @@ class GatewayPool:
                 routed.drop()
 
     def _forget(self, connection: GatewayConnection) -> None:
-        _discard(self._users, connection.agent_id, connection)
-        _discard(self._idle, (connection.agent_id, connection.port), connection)
+        _discard(self._users, connection.owner, connection)
+        _discard(self._idle, connection.key, connection)
 
     def _expire(self) -> None:
         loop = asyncio.get_running_loop()

@@ -13,8 +13,9 @@ from starlette.responses import Response
 from roost.core import log
 from roost.core.problem import Problem
 from roost.core.rate_limit import RateLimitExceeded
+from roost.drivers.runtime.peer_contract import PeerFailed
 from roost.http.edge.dependencies import GatewayUnreachable
-from roost.http.edge.forwarded_head import error_page, forward_request
+from roost.http.edge.forwarded_head import error_page, forward_request, pass_request
 from roost.http.edge.gateway_connection import GatewayConnection
 from roost.http.edge.gateway_pool import GatewayPool
 from roost.http.edge.proxy_request import ProxyRequest
@@ -22,6 +23,7 @@ from roost.http.edge.proxy_response import ProxyResponse
 from roost.http.edge.tunnel import Tunnel
 from roost.http.server.http_connection import HttpConnection
 from roost.http.server.own_response import CONTINUE, response_bytes
+from roost.http.stack.client_address import forwarded_client_ip
 from roost.http.stack.rate_limits import UNCOUNTED
 from roost.identity.caller import Caller
 from roost.warden_client.errors import DialRefused
@@ -58,7 +60,9 @@ class ProxyExchange:
         upstream = self.request.upstream
         if upstream.source is not None:
             self.pool.add_routed(upstream.source, self)
-        if not upstream.is_protected:
+        if upstream.server is not None:  # it admits and counts the request
+            self._connect()
+        elif not upstream.is_protected:
             self._count(None)
         elif (caller := self.pool.dependencies.recall(self.request.auth)) is not None:
             self._count(caller)
@@ -118,7 +122,7 @@ class ProxyExchange:
             left = self._began + limits.body_grace + self.received / limits.body_rate - self.client.loop.time()
             seconds = min(limits.body_idle, left)
         else:
-            seconds = limits.response_head
+            seconds = limits.response_head if self.request.upstream.server is None else None  # it has limits of its own
         self.client.set_deadline(seconds)
 
     # To the gateway
@@ -170,6 +174,9 @@ class ProxyExchange:
     async def _dial(self) -> None:
         try:
             gateway = await self.pool.dial(self.request.upstream, self)
+        except PeerFailed as problem:
+            _log.warning("peer.failed", request_id=self.request.request_id, reason=problem.message)
+            self._answer_problem(GatewayUnreachable(retry_after=1))
         except (DialRefused, GatewayUnreachable):
             if self.request.upstream.port is None:
                 raise
@@ -180,18 +187,8 @@ class ProxyExchange:
     def _send(self, gateway: GatewayConnection) -> None:
         request, client = self.request, self.client
         self.gateway = gateway
-        self.pool.dependencies.record_use(request.upstream.agent_id)
-        parts = [
-            forward_request(
-                request.head,
-                client=request.auth.peer,
-                scheme=self.pool.dependencies.addresses.scheme,
-                request_id=request.request_id,
-                credential=gateway.credential,
-                prefix=request.upstream.prefix,
-                is_open=not request.upstream.is_protected,
-            )
-        ]
+        self.pool.record_use(request.upstream)
+        parts = [self._forward_head(gateway)]
         if not request.head.websocket:  # early data of a tunnel waits for it
             if request.head.headers.expects and not self.held and not self.is_uploaded:
                 client.writer.write(client.transport, CONTINUE)
@@ -203,6 +200,23 @@ class ProxyExchange:
         if client.flow.write_paused:
             gateway.set_reading(wanted=False)
         self.touch()
+
+    def _forward_head(self, gateway: GatewayConnection) -> bytes:
+        request = self.request
+        if request.upstream.server is not None:
+            # Limits there would not count a client on loopback, which is counted here.
+            is_counted = request.auth.limited_client is not None
+            client = forwarded_client_ip(request.auth.peer) if is_counted else request.auth.peer
+            return pass_request(request.head, client, request.request_id, request.hops + 1)
+        return forward_request(
+            request.head,
+            client=request.auth.peer,
+            scheme=self.pool.dependencies.addresses.scheme,
+            request_id=request.request_id,
+            credential=gateway.credential,
+            prefix=request.upstream.prefix,
+            is_open=not request.upstream.is_protected,
+        )
 
     def _write_request(self, part: bytes) -> None:
         if self.gateway is not None and not self.request.head.websocket:
@@ -276,9 +290,9 @@ class ProxyExchange:
             self.pool.remove_routed(request.upstream.source, self)
         self.pool.dependencies.observe(
             AccessRecord(
-                agent_id=request.upstream.agent_id,
+                agent_id=request.upstream.agent_id or None,
                 method=request.auth.method,
-                path=request.path,
+                path=request.logged_path,
                 status=self.status,
                 seconds=self.client.loop.time() - self._began,
                 received=self.received,

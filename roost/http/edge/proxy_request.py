@@ -6,17 +6,20 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
+from roost.agents.lifecycle.hosts.model import Host
 from roost.agents.network.routes.model import PathRoute
 from roost.core.problem import Problem
 from roost.http.edge.forwarded_head import strip_token
 from roost.http.server.request_head import RequestHead
 from roost.http.stack.address import HostAddresses
-from roost.http.stack.url_map import is_chat_path
+from roost.http.stack.url_map import is_chat_path, is_platform_target, strip_operation
 from roost.identity.auth_request import AuthRequest
 from roost.identity.credentials import CredentialSource, find_credential, sign_in_headers
 from roost.web.url_rule import ErrorForm, HostAddress
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+UpstreamKey = tuple[str, int | None, str | None]
+"""What connections have in common: agent and port, or the address of another server, for all of its agents."""
 FindRoute = Callable[[str, bytes], PathRoute | None]
 
 
@@ -25,7 +28,8 @@ class Upstream(NamedTuple):
 
     port: of the agent's own program; None for its gateway. prefix: the part of the path that the program does not get.
     is_protected: whether a request needs the gateway token. source: the agent with the route, or the domain, whose
-    change ends the request; None if neither led here.
+    change ends the request; None if neither led here. server: the other server that has the agent, or an upload
+    without one, and answers the request as if it had arrived there.
     """
 
     agent_id: str
@@ -33,6 +37,13 @@ class Upstream(NamedTuple):
     prefix: bytes = b""
     is_protected: bool = True
     source: str | None = None
+    server: Host | None = None
+
+    @property
+    def key(self) -> UpstreamKey:
+        if self.server is not None:
+            return self.server.address or "", None, self.server.address
+        return self.agent_id, self.port, None
 
 
 def find_upstream(find_route: FindRoute, host: HostAddress, path: bytes) -> Upstream:
@@ -47,17 +58,24 @@ def find_upstream(find_route: FindRoute, host: HostAddress, path: bytes) -> Upst
 
 @dataclass(slots=True)
 class ProxyRequest:
-    """local_port: the port at which it arrived."""
+    """local_port: the port at which it arrived. hops: the servers that have passed it on."""
 
     head: RequestHead
     upstream: Upstream
     auth: AuthRequest
     request_id: str
     local_port: int | None
+    hops: int = 0
 
     @property
     def path(self) -> str:
         return self.head.target.partition(b"?")[0].decode()
+
+    @property
+    def logged_path(self) -> str:
+        """The path for the access log, without an operation whose template another server logs."""
+        is_platform = not self.upstream.agent_id or is_platform_target(self.head.target)
+        return strip_operation(self.head.target) if is_platform and self.upstream.server is not None else self.path
 
     @property
     def is_head(self) -> bool:

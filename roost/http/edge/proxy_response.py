@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from roost.http.edge.forwarded_head import NO_REFERRER, forward_response
+from roost.http.edge.forwarded_head import NO_REFERRER, forward_response, pass_response
 from roost.http.edge.gateway_connection import InvalidResponse
 from roost.http.edge.tunnel import Tunnel
 from roost.http.server.own_response import CLOSE
@@ -97,7 +97,7 @@ class ProxyResponse:
         exchange.sent += sent
         exchange.usage.count_bytes(received + sent)
         if has_message:
-            exchange.pool.dependencies.record_use(exchange.request.upstream.agent_id)
+            exchange.pool.record_use(exchange.request.upstream)
         if exchange.tunnel is not None:  # otherwise it has ended
             exchange.touch()
 
@@ -113,8 +113,8 @@ class ProxyResponse:
         exchange = self._exchange
         exchange.has_begun, exchange.status = True, status
         own_lines = b"x-request-id: %b\r\n%b" % (exchange.request.request_id.encode(), framing)
-        if exchange.request.has_token_in_url:  # the last policy counts, so a gateway's own does not
-            own_lines += NO_REFERRER
+        if exchange.request.upstream.server is None and exchange.request.has_token_in_url:
+            own_lines += NO_REFERRER  # the last policy counts, so a gateway's own does not
         limits = exchange.usage.header_lines
         if limits and _RATE_LIMIT_FIELDS.isdisjoint(dict(headers)):  # else the program's own count
             own_lines += limits
@@ -122,5 +122,7 @@ class ProxyResponse:
 
     def _forward_head(self, status: int, headers: Headers, own_lines: bytes) -> bytes:
         request = self._exchange.request
+        if request.upstream.server is not None:
+            return pass_response(status, headers, own_lines)
         host, cookie_prefix = request.head.headers.host_name, request.auth.host.cookie_prefix.encode()
         return forward_response(status, headers, host, own_lines, cookie_prefix)

@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
 from roost.core import ids, log
+from roost.core.machine.unix_socket import Stream
 from roost.http.server.own_response import rejection_bytes
 from roost.http.server.request_head import (
     ConnectionLimits,
@@ -61,6 +62,7 @@ class Exchange(Protocol):
 class HttpConnection(asyncio.Protocol, ABC):
     limits: ClassVar[ConnectionLimits] = ConnectionLimits()
     writer: ClassVar[DirectWriter] = DirectWriter()
+    stream: Stream | None = None  # whose transport it has: a writer that is collected closes it
 
     def __init__(
         self,
@@ -323,7 +325,7 @@ class HttpConnection(asyncio.Protocol, ABC):
         protocol_class: Any = self.config.ws_protocol_class
         protocol = protocol_class(config=self.config, server_state=self.server_state, app_state=self.app_state)
         protocol.connection_made(self.transport)
-        protocol.client = self.client
+        protocol.client, protocol.stream = self.client, self.stream
         method, version = self.parser.get_method(), self.parser.get_http_version()
         protocol.data_received(head_bytes(method, self._url, version, self._headers))
         self.transport.set_protocol(protocol)

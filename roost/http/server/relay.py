@@ -7,8 +7,10 @@ rejects requests that would cost unbounded memory.
 
 import asyncio
 import contextvars
+from collections.abc import Collection
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.types import ASGIApp
 from uvicorn import Config
@@ -40,11 +42,11 @@ class RelayServer:
         )
         self._config.load()
         self._relays: dict[str, _AgentRelay] = {}
-        self._turn = asyncio.Lock()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(self, agent_id: str) -> None:
         """Listen for that agent. Idempotent. Raises RuntimeFailed, and then listens on nothing."""
-        async with self._turn:
+        async with self._turns.setdefault(agent_id, asyncio.Lock()):
             if agent_id not in self._relays:
                 # Later connections do not belong to the opener's request, in logs for instance.
                 empty = contextvars.Context()
@@ -52,9 +54,13 @@ class RelayServer:
 
     async def close(self, agent_id: str) -> None:
         """Stop listening and end every live connection of that agent. Idempotent."""
-        async with self._turn:
+        async with self._turns.setdefault(agent_id, asyncio.Lock()):
             if (relay := self._relays.pop(agent_id, None)) is not None:
                 await relay.close()
+
+    def list_open(self) -> Collection[str]:
+        """Return the agents whose relays are open."""
+        return list(self._relays)
 
     async def close_all(self) -> None:
         for agent_id in list(self._relays):

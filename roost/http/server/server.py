@@ -19,8 +19,9 @@ from uvicorn import Config, Server
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from roost.core.machine.unix_socket import listen_unix
+from roost.core.machine.unix_socket import Stream, listen_unix
 from roost.core.problem import ResourceConflict, ServiceUnavailable
+from roost.drivers.runtime.peer_contract import PeerCall, PeerFailed
 from roost.drivers.tls_proxy.contract import TlsListeners
 from roost.web.websocket import DRAIN_SECONDS
 
@@ -31,6 +32,7 @@ _DRAIN_TIMEOUT = 10.0  # seconds in which a slow client must receive the buffere
 class BoundedWebSocket(WebSocketsSansIOProtocol):
     """WebSocket protocol of uvicorn with bounded buffers in both directions."""
 
+    stream: Stream | None = None
     _deadline: asyncio.TimerHandle | None = None
 
     async def send(self, message: ASGISendEvent) -> None:
@@ -198,6 +200,18 @@ class HttpServer(Server):
             listener = listen_unix(self._proxy_socket)
             loop = asyncio.get_running_loop()
             self.servers.append(await loop.create_unix_server(self._create_protocol, sock=listener, backlog=_BACKLOG))
+
+    async def serve_peer(self, call: PeerCall) -> bool:
+        """Serve the requests that another server passes on (`PeerHandler`). Raises PeerFailed."""
+        if not self.started or self.should_exit:
+            raise PeerFailed("It starts or stops")
+        protocol: Any = self._create_protocol()
+        protocol.is_peer, protocol.stream = True, call.stream
+        call.accept()
+        transport = call.stream[1].transport
+        transport.set_protocol(protocol)  # nothing has been read yet: the caller waits
+        protocol.connection_made(transport)
+        return True
 
     def _create_protocol(self) -> asyncio.Protocol:
         protocol_class: Any = self.config.http_protocol_class

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from ipaddress import IPv6Address
 from types import MappingProxyType
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from roost.core import ids
 from roost.domain_names.model import Domain, DomainOwnerKind
 from roost.identity.credentials import session_cookie
 from roost.net.addresses import parse_address
+from roost.net.host_port import parse_host_port
 from roost.web.url_rule import HostAddress, HostKind
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
@@ -53,11 +55,18 @@ def cookie_prefix(port: int) -> str:
     return f"p{port}_"
 
 
+def _peer_name(peer_address: str) -> str:
+    """Return the host of a peer address as a Host header spells it."""
+    found = parse_host_port(peer_address)
+    return f"[{found.host}]" if isinstance(found.address, IPv6Address) else found.host
+
+
 class HostAddresses:
     """The addresses under one domain, and the registered names of `domains`.
 
     The loopback names are always the local address; a bare domain other than `localhost` is a management address. With
-    `ports` the domain alone is the address of both APIs, and each agent has a port.
+    `ports` the domain alone is the address of both APIs, and each agent has a port. The host of `peer_address` is a
+    management address, too, because metrics are read from each server.
     """
 
     def __init__(
@@ -67,6 +76,7 @@ class HostAddresses:
         scheme: str = "http",
         ports: AgentPorts | None = None,
         domains: RegisteredDomains = MappingProxyType({}),
+        peer_address: str | None = None,
     ) -> None:
         own_domain = domain.lower().rstrip(".")
         self.domain = "localhost" if parse_address(own_domain.strip("[]")) else own_domain
@@ -83,9 +93,11 @@ class HostAddresses:
         is_shared = ports is not None
         prefix = cookie_prefix(public_port or _DEFAULT_PORTS[scheme]) if is_shared else ""
         dashboard = partial(HostAddress, is_shared=is_shared, session_cookie=session_cookie(scheme, prefix))
+        management = HostAddress(HostKind.MANAGEMENT, self.origin(self.agents_host))
         self._fixed = {
+            **({} if peer_address is None else {_peer_name(peer_address): management}),
             own_domain: dashboard(HostKind.MANAGEMENT, self.origin(own_domain)),
-            self.agents_host: HostAddress(HostKind.MANAGEMENT, self.origin(self.agents_host)),
+            self.agents_host: management,
             self._api: HostAddress(HostKind.STORAGE, self.origin(self._api)),
             self._uploads: HostAddress(HostKind.STORAGE, self.origin(self._uploads)),
             **{name: dashboard(HostKind.LOCAL, self.origin(name)) for name in _LOOPBACK},

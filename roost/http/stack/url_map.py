@@ -4,6 +4,7 @@ The first matching row counts; `web/url_rule.py` explains its fields. Rows that 
 new operation has none until its row is written; short paths of an agent's address have the rights of their full ones.
 """
 
+import re
 from collections.abc import Mapping
 from functools import partial
 
@@ -32,6 +33,8 @@ _SIGNED_UPLOAD = "/v3/files/[0-9a-fA-F-]{32,36}"
 _UPLOAD_IN_PARTS = f"{_SIGNED_UPLOAD}/[0-9a-fA-F]+"
 _ID = "[^/]+"
 _AGENT = f"/v0/agents/{_ID}"
+_AGENT_TARGET = re.compile(rb"/v0/agents/([a-z0-9]{1,63})(?:[/?]|$)")
+_UPLOAD_TARGET = re.compile(rb"/v3/files/[0-9a-f-]{36}/([0-9a-f]{64})(?:[?]|$)")
 _own_agent = partial(PathRewrite, "/v0/{rest:path}", "/v0/agents/{agent}/{rest}")
 _ON_AGENT = (_own_agent(hosts=frozenset({HostKind.AGENT})),)
 _ON_AGENT_AND_RELAY = (_own_agent(hosts=frozenset({HostKind.AGENT, HostKind.RELAY})),)
@@ -94,7 +97,7 @@ URL_MAP = (
     _agents("/v0/agents", rights=_CHANGES),
     _agents("/v0/agents/(engines|memory)", methods=frozenset({"GET"}), rights=_READS),
     _agents(_AGENT, rights={**_READS, "DELETE": Right.MANAGE}),
-    _agents(f"{_AGENT}/model-server", rights=_MANAGES),
+    _agents(f"{_AGENT}/(model-server|move)", rights=_MANAGES),
     _agents(f"{_AGENT}/model-key", rights=_CHANGES),
     _agents(f"{_AGENT}/(gateway-token(/rotate)?|sign-in-link|platform/token|export)", rights=_CREDENTIALS),
     _agents(f"{_AGENT}/devices/(approve-all|{_ID}/approve)", rights=_CREDENTIALS),
@@ -211,6 +214,24 @@ def find_rule(method: str, path: str) -> UrlRule:
 def is_chat_path(path: str) -> bool:
     """Return whether a path on an agent's address belongs to its chat API, whose clients read errors of OpenAI's."""
     return path.startswith("/v1/")
+
+
+def find_path_agent(target: bytes) -> str | None:
+    """Return the agent that a request target of the agents API names, None for others."""
+    found = _AGENT_TARGET.match(target)
+    return None if found is None else found[1].decode()
+
+
+def find_path_upload(target: bytes) -> str | None:
+    """Return the token of the resumable upload that a request target names, None for others."""
+    found = _UPLOAD_TARGET.match(target)
+    return None if found is None else found[1].decode()
+
+
+def strip_operation(target: bytes) -> str:
+    """Return a request target of the platform without its operation, whose path may have a secret."""
+    found = _AGENT_TARGET.match(target)
+    return target[:3].decode() if found is None else target[: found.end(1)].decode()
 
 
 def is_platform_target(target: bytes) -> bool:

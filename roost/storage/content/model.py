@@ -21,6 +21,7 @@ class InternalNetwork(StrEnum):
     """Content that no address of the storage API serves."""
 
     STATE = "state"
+    GIT = "git"
 
 
 class BlockLocation(IntEnum):

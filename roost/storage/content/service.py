@@ -5,7 +5,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 from roost.core import clock, ids, log
-from roost.core.db import Connection, Database
+from roost.core.db import Connection, Database, LeasedTask
 from roost.core.db.database import DatabaseWriteFailed
 from roost.core.periodic import PeriodicTask
 from roost.drivers.blob.contract import BlobStore, BlobStoreFailed, BlobWriter
@@ -147,17 +147,17 @@ class ContentService:
 
 
 class MaintenanceTasks:
-    """The four periodic tasks of a content store; several servers of one database may all run them."""
+    """The four periodic tasks of a content store; one server at a time sweeps and scrubs what all of them have."""
 
-    def __init__(self, content: ContentService, expire: Callable[[], Awaitable[int]]) -> None:
+    def __init__(self, db: Database, content: ContentService, expire: Callable[[], Awaitable[int]]) -> None:
         """`expire` ends some expired rows and returns their number."""
         self._content = content
         self._expire = expire
         self._tasks = [
-            PeriodicTask("content sweep", self._sweep, SWEEP_INTERVAL.total_seconds()),
+            LeasedTask(db, "content sweep", self._sweep, SWEEP_INTERVAL.total_seconds()),
             PeriodicTask("content expire", self._expire_all, EXPIRE_INTERVAL.total_seconds()),
-            PeriodicTask("content scrub", content.scrubber.scrub_due, SCRUB_INTERVAL.total_seconds()),
-            PeriodicTask("content totals", content.refresh_totals, TOTALS_INTERVAL.total_seconds()),
+            LeasedTask(db, "content scrub", content.scrubber.scrub_due, SCRUB_INTERVAL.total_seconds()),
+            PeriodicTask("content totals", self._measure, TOTALS_INTERVAL.total_seconds()),
         ]
 
     def start(self) -> None:
@@ -172,6 +172,11 @@ class MaintenanceTasks:
     async def _sweep(self) -> None:
         if count := await self._content.sweep():
             _log.info("content.swept", objects=count)
+
+    async def _measure(self) -> None:
+        """Read what each server's metrics show."""
+        await self._content.refresh_totals()
+        await self._content.scrubber.count_damaged()
 
     async def _expire_all(self) -> None:
         while await self._expire():
@@ -211,6 +216,7 @@ class _ReceivedCarReader(ContentReader):
 
 
 # Other slices call these in their transactions; the store is private to this package.
+add_pack, known_packs = store.add_pack, store.known_packs
 hold_pack, hold_packs, release_packs = store.hold_pack, store.hold_packs, store.release_packs
 is_damaged, holders_of_damaged = store.holds_damaged, store.holders_of_damaged
 stored_bytes, storage_totals = store.stored_bytes, store.storage_totals

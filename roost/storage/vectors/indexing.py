@@ -16,7 +16,7 @@ from roost import work
 from roost.core import clock, log
 from roost.core.db import Connection, Database
 from roost.core.machine.threads import run_in_daemon_thread
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 from roost.drivers.embedding.contract import CHUNK_CHARACTERS, EmbeddingModel
 from roost.drivers.text_extractor.contract import TextExtractor
 from roost.identity import tenants
@@ -49,7 +49,6 @@ RETRIES = 8
 LIMITS = OperationLimits(total=4, per_tenant=2, per_subject=2)
 """Files that are vectorized at a time."""
 _REASON_CHARACTERS = 300
-_TEMPORARY = frozenset({ProblemKind.UNAVAILABLE, ProblemKind.LIMITED})
 
 OVERLAP_CHARACTERS = 80
 """Characters that a chunk may share with the one before it."""
@@ -211,7 +210,7 @@ def _mark_failed(connection: Connection, operation: Operation, reason: str) -> N
 
 
 def _is_temporary(error: Exception) -> bool:
-    return not isinstance(error, Problem) or error.kind in _TEMPORARY
+    return not isinstance(error, Problem) or error.kind.is_temporary
 
 
 def _describe_error(error: Exception) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from roost.agents.registry.errors import AgentLimitReached, AgentNotFound
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentProfile, AgentState
-from roost.agents.registry.repository import AgentRepository, HostAgents
+from roost.agents.registry.repository import AgentRepository, HostAgents, set_wait_reason
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -106,6 +106,22 @@ async def test_a_reason_is_bounded_and_shows_no_credential(
     assert reason is not None
     assert len(reason) <= REASON_LIMIT
     assert token not in reason
+
+
+async def test_only_a_start_waits_for_something(
+    database: Database, repository: AgentRepository, tenant_id: str
+) -> None:
+    agent = create(database, repository, tenant_id)
+    token = (await repository.get_internal_token(agent.id)).reveal()
+    database.run(lambda c: set_wait_reason(c, agent.id, f"The node loads an image of {token}"))
+    reason = (await repository.get(agent.id)).reason
+    assert reason is not None
+    assert reason.startswith("The node loads an image of ")
+    assert token not in reason
+    database.run(lambda c: repository.set_state(c, agent.id, AgentState.RUNNING))
+    database.run(lambda c: set_wait_reason(c, agent.id, "too late"))
+    found = await repository.get(agent.id)
+    assert (found.state, found.reason) == (AgentState.RUNNING, None)
 
 
 async def test_a_dismissed_agent_is_gone_for_everybody_and_frees_its_place(

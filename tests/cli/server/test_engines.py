@@ -8,7 +8,8 @@ import pytest
 from typer import Exit as Left
 
 from roost import app, config
-from roost.cli.server.engines import install_version
+from roost.cli.server.engines import install_version, show_progress
+from roost.core import clock
 from roost.drivers.engine.contract import EngineInstallFailed, Progress
 from roost.drivers.engine.fake.driver import FakeEngine
 from tests.cli.terminal import run, run_on_terminal
@@ -80,7 +81,7 @@ def test_an_install_says_when_it_is_done_and_nothing_when_it_was(
 def test_the_terminal_shows_that_an_installed_version_is_checked(no_engines: Path) -> None:
     code = f"""if 1:
         from roost import config
-        from roost.cli.server.engines import install_version
+        from roost.cli.server.engines import install_version, show_progress
         from roost.drivers.engine.fake.driver import FakeEngine
         engine, settings = FakeEngine(), config.load_settings({{"ROOST_DATA": {str(no_engines / "data")!r}}})
         install_version(settings, engine, "1.1.0")
@@ -89,6 +90,15 @@ def test_the_terminal_shows_that_an_installed_version_is_checked(no_engines: Pat
     assert "Installing" in first
     assert "Checking Fake 1.1.0" in second
     assert "Installing" not in second
+
+
+def test_a_log_gets_a_step_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 0.0, 1.0, 6.0, 6.0])
+    monkeypatch.setattr(clock, "monotonic_seconds", lambda: next(times))
+    with show_progress("Installing Fake 1.0.0") as progress:
+        for step in ("first", "second", "third"):
+            progress(step, None)
+    assert capsys.readouterr().err == "Installing Fake 1.0.0: first\nInstalling Fake 1.0.0: third\n"
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ async def test_sqlite_writes_reach_the_disk_before_they_return(tmp_path) -> None
         for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
     }
     db.close()
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5000}
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])

@@ -20,7 +20,11 @@ def command(monkeypatch: pytest.MonkeyPatch, **variables: str) -> list[str]:
 
 def test_uv_asks_the_registries_of_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "pip.conf"
-    file.write_text("[global]\nindex-url = http://file.test/simple\nextra-index-url = http://a.test http://b.test\n")
+    file.write_text(
+        "[install]\nextra-index-url = http://a.test http://b.test\n"
+        "[global]\nindex-url = http://file.test/simple\nextra-index-url = http://c.test\n"
+        "[download]\nextra-index-url = http://d.test\n"
+    )
     found = command(monkeypatch, PIP_CONFIG_FILE=str(file), PIP_INDEX_URL="http://own.test/simple", PIP_CERT="/ca.pem")
     options = list(pairwise(found))
     assert ("--default-index", "http://own.test/simple") in options  # the environment's before the file's

@@ -124,10 +124,10 @@ def _render(source, request):
         except OSError as error:
             return os.strerror(error.errno)
     if os.fork() == 0:  # it stays when its parent has answered
-        os.closerange(3, 64)
+        os.closerange(3, 10_000)
         signal.pause()
     facts = {
-        "descriptors": sum(attempt(os.fstat, fd) != "Bad file descriptor" for fd in range(3, 64)),
+        "descriptors": sum(attempt(os.fstat, fd) != "Bad file descriptor" for fd in range(3, 10_000)),
         "trace": ctypes.CDLL(None).ptrace(16, 1, 0, 0),
         "names": socket.if_nameindex(),
         "user": os.getresuid(),

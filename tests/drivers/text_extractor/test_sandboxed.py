@@ -22,6 +22,7 @@ from roost.drivers.text_extractor.contract import (
 )
 from roost.drivers.text_extractor.sandboxed import SandboxedExtractor
 from tests.conformance.runtimes import until
+from tests.conformance.sandboxes import SANDBOXES
 from tests.drivers.text_extractor.documents import (
     PASSWORD,
     encrypt_pdf,
@@ -47,9 +48,9 @@ LAUGHS = (
 )
 
 
-@pytest.fixture
-async def texts(tmp_path: Path) -> AsyncIterator[SandboxedExtractor]:
-    made = SandboxedExtractor(BwrapSandbox(tmp_path))
+@pytest.fixture(params=SANDBOXES)
+async def texts(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SandboxedExtractor]:
+    made = SandboxedExtractor(request.param(tmp_path))
     yield made
     await made.close()
 

@@ -72,7 +72,7 @@ class ResponseRecorder:
 
 def connection() -> GatewayConnection:
     credential, limits = ("a", Sensitive("b")), ProxyLimits(head=1024)
-    gateway = GatewayConnection("agent", None, credential, limits, lambda _: None, DirectWriter())
+    gateway = GatewayConnection(("agent", None, None), credential, limits, lambda _: None, DirectWriter())
     gateway.transport = FakeTransport()  # pyright: ignore[reportAttributeAccessIssue] - a part of one
     return gateway
 

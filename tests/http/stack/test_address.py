@@ -53,6 +53,22 @@ def test_other_names_below_the_gateways_are_none(host: str) -> None:
     assert LAPTOP.parse(host) is None
 
 
+@pytest.mark.parametrize(
+    ("peer_address", "host"),
+    [
+        ("10.1.2.3:8643", "10.1.2.3:8642"),
+        ("[2001:db8::7]:8643", "[2001:db8::7]:8642"),
+        ("one.internal:8643", "one.internal"),
+        ("localhost:8643", "agents.localhost"),
+    ],
+)
+def test_the_own_address_of_a_server_is_a_management_address(peer_address: str, host: str) -> None:
+    addresses = HostAddresses("localhost", 8642, peer_address=peer_address)
+    assert addresses.parse(host) == HostAddress(HostKind.MANAGEMENT, "http://agents.localhost:8642")
+    assert addresses.parse("10.1.2.4:8642") is None
+    assert addresses.parse("localhost") == LAPTOP.parse("localhost")
+
+
 @pytest.mark.parametrize("host", ["agents.localhost", "agents.localhost:8642", "Agents.LocalHost."])
 def test_the_management_address(host: str) -> None:
     assert LAPTOP.parse(host) == HostAddress(HostKind.MANAGEMENT, "http://agents.localhost:8642")

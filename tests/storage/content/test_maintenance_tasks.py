@@ -38,7 +38,7 @@ async def test_it_sweeps_and_checks(env: StorageEnv, monkeypatch: pytest.MonkeyP
     env.blob(kept).write_bytes(b"?")
     moment = clock.utc_now() + timedelta(days=2)
     monkeypatch.setattr(clock, "utc_now", lambda: moment)
-    keeper = MaintenanceTasks(env.content, none_expired)
+    keeper = MaintenanceTasks(env.db, env.content, none_expired)
     keeper.start()
     await until(lambda: not env.blob(gone).exists() and env.content.scrubber.damaged_packs == 1)
     await keeper.stop()
@@ -51,7 +51,7 @@ async def test_known_damage_is_counted_from_the_beginning(env: StorageEnv) -> No
     now = clock.utc_now()
     await env.db.write(lambda connection: store.mark_checked(connection, [kept], now, damaged=True))
     assert env.content.scrubber.damaged_packs == 0
-    keeper = MaintenanceTasks(env.content, none_expired)
+    keeper = MaintenanceTasks(env.db, env.content, none_expired)
     keeper.start()
     await until(lambda: env.content.scrubber.damaged_packs == 1)
     await keeper.stop()
@@ -66,7 +66,7 @@ async def test_it_expires_until_nothing_is_over_and_survives_failures(env: Stora
             raise RuntimeError("the database is away")
         return 3 if len(calls) < 5 else 0
 
-    keeper = MaintenanceTasks(env.content, expire)
+    keeper = MaintenanceTasks(env.db, env.content, expire)
     keeper.start()
     await until(lambda: len(calls) > 6)
     await keeper.stop()
@@ -78,7 +78,7 @@ async def test_it_expires_until_nothing_is_over_and_survives_failures(env: Stora
 async def test_it_counts_what_is_stored_and_what_nobody_holds(env: StorageEnv) -> None:
     await env.keep(CONTENT[:1000])
     await env.keep(CONTENT[:300], holder="file/2")
-    keeper = MaintenanceTasks(env.content, none_expired)
+    keeper = MaintenanceTasks(env.db, env.content, none_expired)
     keeper.start()
     await until(lambda: env.content.totals == StorageTotals(1300, 0))
     await env.db.write(lambda connection: service.release_packs(connection, "file/1"))

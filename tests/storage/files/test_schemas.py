@@ -17,7 +17,7 @@ V0 = "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH"
 V1 = "bafybeif7ztnhq65lumvvtr4ekcwd2ifwgm3awq4zfr3srh462rwyinlb4y"
 NOW = datetime(2026, 11, 21, 10, 29, 47, 355000, tzinfo=UTC)
 FILE = File("i", "t", ContentNetwork.PUBLIC, V1, 5, 1, "text/plain", FileMetadata("n", {"a": 1}, "g", NOW), NOW, NOW)
-LATER = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
+LATER = clock.utc_now().replace(microsecond=0) + timedelta(days=1)
 
 
 def chosen(**query: str) -> FileFilter:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 
@@ -16,7 +16,7 @@ from roost.agents.library.skills.model import BUNDLED_OWNER
 from roost.agents.library.skills.service import SkillService
 from roost.agents.library.skills.verdict.rules import rules_version
 from roost.core import log
-from roost.core.db import Database
+from roost.core.db import Database, LeasedTask
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.identity import tenants
@@ -29,9 +29,9 @@ _log = log.get_logger("hub")
 
 
 class HubMaintenance:
-    """The periodic task; its first run, at the server's start, publishes the skills that come with Roost.
+    """The periodic tasks; the first run, at the server's start, publishes the skills that come with Roost.
 
-    Several servers of one database may all run it: a version is published once.
+    All servers of a database publish, and a version is published once; one of them checks versions again.
     """
 
     def __init__(
@@ -51,18 +51,21 @@ class HubMaintenance:
         self._catalogue = catalogue
         self._has_published = False
         self._task = PeriodicTask("hub maintenance", self.run, INTERVAL.total_seconds())
+        check = partial(self.check_outdated, rules_version())
+        self._check_task = LeasedTask(db, "hub checks", check, INTERVAL.total_seconds())
 
     def start(self) -> None:
         self._task.start()
+        self._check_task.start()
 
     async def stop(self) -> None:
         """Idempotent. The next start does the rest of a run that was cancelled."""
         await self._task.stop()
+        await self._check_task.stop()
 
     async def run(self) -> None:
         if not self._has_published:
             self._has_published = await self.publish_catalogue(self._catalogue)
-        await self.check_outdated(rules_version())
         await self._uploads.expire()
 
     async def publish_catalogue(self, bundles: Sequence[Bundle]) -> bool:

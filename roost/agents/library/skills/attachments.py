@@ -33,7 +33,6 @@ from roost.core.problem import Problem
 from roost.identity import tenants
 from roost.net.policy import EgressPolicy
 from roost.warden_client.client import WardenClient
-from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, OperationWorker
 
 OpenWorkspace = Callable[[Agent], AbstractAsyncContextManager[WardenClient]]
@@ -260,9 +259,7 @@ class AgentSkillService:
             agent = await self._runtimes.agents.get_here(operation.subject)
         except AgentNotFound:  # deleted while the operation waited
             return {}
-        try:
-            await self._runtimes.get_warden(agent.id).ping()
-        except ContainerNotRunning:
+        if not await self._runtimes.has_container(agent.id):
             return {}
         async with self._open_workspace(agent) as warden:
             is_changed = await self._delivery.deliver(agent, warden)

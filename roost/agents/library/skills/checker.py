@@ -11,9 +11,8 @@ from roost.agents.library.skills.stored_bundle import read_bundle
 from roost.agents.library.skills.verdict import Verdict, check_bundle
 from roost.agents.library.skills.verdict.rules import rules_version
 from roost.core import log
-from roost.core.db import Database
+from roost.core.db import Database, LeasedTask
 from roost.core.machine.threads import FairThreads
-from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.core.ttl_cache import TTLCache
 from roost.storage.content.reader import ContentReader
@@ -31,7 +30,7 @@ class SkillChecker:
     """Checks bundles beside the event loop, one at a time, and the tenants take turns.
 
     A check takes at most `CPU_LIMIT` seconds, so that a process of its own would start for little. When the rules have
-    changed, a periodic task checks stored versions again; several servers of one database may all run it.
+    changed, a periodic task of one server checks stored versions again.
     """
 
     def __init__(self, db: Database, reader: ContentReader) -> None:
@@ -39,7 +38,7 @@ class SkillChecker:
         self._reader = reader
         self._threads = FairThreads(1, "skill-checks")
         self._verdicts = TTLCache[bytes, Verdict](_LIFETIME, _SIZE)
-        self._task = PeriodicTask("skill checks", self.check_outdated, INTERVAL.total_seconds())
+        self._task = LeasedTask(db, "skill checks", self.check_outdated, INTERVAL.total_seconds())
 
     def start(self) -> None:
         """Start the periodic task, whose first run is at once."""

@@ -26,10 +26,16 @@ class HostIdentity:
 
 @dataclass(frozen=True)
 class Host(HostIdentity):
-    """Registered server; `seen_at` is its last heartbeat, None after a clean stop."""
+    """Registered server.
+
+    seen_at: its last heartbeat, None after a clean stop. address: `host:port` at which other servers reach it.
+    shared_runtime: name of its default runtime if servers with the same one can serve its agents, else None.
+    """
 
     started_at: datetime
     seen_at: datetime | None
+    address: str | None = None
+    shared_runtime: str | None = None
 
     def is_running(self, now: datetime) -> bool:
         return self.seen_at is not None and self.seen_at > now - HOST_TIMEOUT

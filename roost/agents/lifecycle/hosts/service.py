@@ -1,6 +1,7 @@
 """Registration of this server, with a heartbeat, and removal of servers that are lost for good (decision 0018)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -11,18 +12,32 @@ from roost.agents.registry.repository import abandon_host
 from roost.core import clock, log
 from roost.core.db import Database
 from roost.core.periodic import PeriodicTask
+from roost.core.seal import Sealer
+from roost.core.sensitive import Sensitive
 
 _CHECK_SECONDS = 1.0
+_CERTIFICATE = "servers"
 
 _log = log.get_logger("hosts")
 
 
 class HostService:
-    """Registration of one server; `on_lost` is called when another process has taken its identity over."""
+    """Registration of one server.
 
-    def __init__(self, db: Database, identity: HostIdentity, on_lost: Callable[[], object]) -> None:
+    on_lost: called when another process has taken its identity over. address, shared_runtime: as in `Host`.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        identity: HostIdentity,
+        on_lost: Callable[[], object],
+        address: str | None = None,
+        shared_runtime: str | None = None,
+    ) -> None:
         self._db = db
         self._identity = identity
+        self._address, self._shared_runtime = address, shared_runtime
         self._on_lost = on_lost
         self._written_at = float("-inf")
         self._is_lost = False
@@ -47,7 +62,8 @@ class HostService:
                     f"{identity.folder} is a copy of the data folder of a running server ({present.name}, "
                     f"{present.folder}) with the same database. Stop that server, or start with an empty data folder."
                 )
-            store.replace_host(connection, Host(**vars(identity), started_at=now, seen_at=now))
+            host = Host(**vars(identity), started_at=now, seen_at=now, address=self._address)
+            store.replace_host(connection, replace(host, shared_runtime=self._shared_runtime))
 
         await self._db.write(register)
         self._heartbeat.start(delay=HEARTBEAT_SECONDS)
@@ -76,6 +92,17 @@ class HostService:
         )
         self._written_at = clock.monotonic_seconds()
         return is_ours
+
+
+async def load_certificate(db: Database, sealer: Sealer, make: Callable[[], Sensitive[str]]) -> Sensitive[str]:
+    """Return the certificate with its key that all servers show each other; the first of them makes it.
+
+    It is sealed in the database: who can open it has the keys of the deployment anyway. Raises UnsealFailed.
+    """
+    place = store.CERTIFICATE_DATA.format(id=_CERTIFICATE)
+    made = sealer.seal(make().reveal().encode(), place)
+    sealed = await db.write(lambda connection: store.ensure_certificate(connection, _CERTIFICATE, made))
+    return Sensitive(sealer.open(sealed, place).reveal().decode())
 
 
 def list_hosts(connection: Connection) -> Sequence[Host]:

@@ -7,7 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.lifecycle.hosts.model import Host
-from roost.core.db import UtcTime, metadata, read_one, read_record, record_values
+from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
+from roost.core.db.sealed import sealed_column
+
+CERTIFICATE_DATA = "server_certificates/{id}"
 
 hosts = sa.Table(
     "hosts",
@@ -18,12 +21,25 @@ hosts = sa.Table(
     sa.Column("session", sa.String(64), nullable=False),
     sa.Column("started_at", UtcTime, nullable=False),
     sa.Column("seen_at", UtcTime),
+    sa.Column("address", sa.String(300)),
+    sa.Column("shared_runtime", sa.String(32)),
+)
+
+server_certificates = sa.Table(
+    "server_certificates",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sealed_column("sealed", CERTIFICATE_DATA),
 )
 
 
 def lock_host(connection: Connection, host_id: str) -> Host | None:
     """Return a host and lock its row until the transaction ends."""
     return read_one(connection, hosts.select().where(hosts.c.id == host_id).with_for_update(), _host)
+
+
+def find_host(connection: Connection, host_id: str) -> Host | None:
+    return read_one(connection, hosts.select().where(hosts.c.id == host_id), _host)
 
 
 def list_hosts(connection: Connection) -> list[Host]:
@@ -44,6 +60,14 @@ def set_seen(connection: Connection, host_id: str, session: str, seen_at: dateti
 
 def delete_host(connection: Connection, host_id: str) -> None:
     connection.execute(hosts.delete().where(hosts.c.id == host_id))
+
+
+def ensure_certificate(connection: Connection, certificate_id: str, sealed: bytes) -> bytes:
+    """Store a sealed certificate unless there is one; return that which is stored."""
+    values = {"id": certificate_id, "sealed": sealed}
+    insert_or_ignore(connection, server_certificates.insert().values(values))
+    query = sa.select(server_certificates.c.sealed).where(server_certificates.c.id == certificate_id)
+    return connection.execute(query).scalar_one()
 
 
 def _host(row: Any) -> Host:

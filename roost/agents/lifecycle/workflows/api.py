@@ -10,6 +10,7 @@ from roost.agents.lifecycle.workflows.delete import DeleteWorkflow
 from roost.agents.lifecycle.workflows.details import AgentDetails
 from roost.agents.lifecycle.workflows.launch import LaunchWorkflow
 from roost.agents.lifecycle.workflows.launch_sources import LaunchSources
+from roost.agents.lifecycle.workflows.move import MoveWorkflow
 from roost.agents.lifecycle.workflows.restart import RestartWorkflow
 from roost.agents.lifecycle.workflows.update import UpdateWorkflow
 from roost.agents.registry.agent_runtimes import AgentRuntimes
@@ -23,6 +24,7 @@ Launch = Annotated[LaunchWorkflow, Depends(provide_service(LaunchWorkflow))]
 Sources = Annotated[LaunchSources, Depends(provide_service(LaunchSources))]
 Restart = Annotated[RestartWorkflow, Depends(provide_service(RestartWorkflow))]
 Update = Annotated[UpdateWorkflow, Depends(provide_service(UpdateWorkflow))]
+Move = Annotated[MoveWorkflow, Depends(provide_service(MoveWorkflow))]
 Delete = Annotated[DeleteWorkflow, Depends(provide_service(DeleteWorkflow))]
 Engines = Annotated[AgentRuntimes, Depends(provide_service(AgentRuntimes))]
 Tokens = Annotated[TokenReads, Depends(provide_service(TokenReads))]
@@ -90,6 +92,14 @@ async def update_agent(
 ) -> schemas.UpdateAgentResponse:
     """Update the agent's engine. If that fails, the agent keeps its version and state, and `output` says why."""
     return schemas.UpdateAgentResponse(**vars(await update(agent_id, body.tag if body else None)))
+
+
+@router.post("/{agentId}/move")
+async def move_agent(
+    _: OwnerCaller, agent_id: AgentId, move: Move, body: schemas.MoveAgentRequest
+) -> schemas.MoveAgentResponse:
+    """Move the agent to another runtime, or server. If that fails, it runs where it was, and `output` says why."""
+    return schemas.MoveAgentResponse(**vars(await move(agent_id, body.to)))
 
 
 @router.get("/{agentId}/gateway-token")

@@ -13,6 +13,7 @@ from roost.agents.lifecycle.workflows.model import AgentDeleteFailed, AgentRelay
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
 from roost.agents.registry.agent_runtimes import AgentRuntimes
+from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.setup.channels.repository import ChannelRepository
 from roost.agents.setup.secrets.service import SecretService
 from roost.agents.workspace.snapshots.taking import remove_snapshots
@@ -74,6 +75,8 @@ class DeleteWorkflow:
         try:
             await self._runtimes.runtime.delete(operation.subject)
             await self._git.delete(operation.subject)
+        except AgentOnOtherHost:  # which goes on with the operation
+            raise
         except Problem as problem:
             raise ServiceUnavailable(problem.message) from problem
         return Settlement(lambda connection: self._finish(connection, operation))

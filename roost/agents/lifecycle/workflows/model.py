@@ -1,6 +1,6 @@
 """Data of the workflows: requests and results, an agent's container, and what leads out of it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,6 +32,7 @@ PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 START = "agent.start"
 DELETE = "agent.delete"
 UPDATE = "agent.update"
+MOVE = "agent.move"
 START_RETRIES = 3
 """Further attempts at a start whose container disappeared, or that met another temporary failure."""
 START_GRACE = 30.0
@@ -45,6 +46,7 @@ class AgentRelays(Protocol):
 
     async def open(self, agent_id: str) -> None: ...
     async def close(self, agent_id: str) -> None: ...
+    def list_open(self) -> Collection[str]: ...
     async def close_all(self) -> None: ...
 
 
@@ -124,6 +126,15 @@ class UpdateResult:
     output: str
 
 
+@dataclass(frozen=True)
+class MoveResult:
+    """Result of a move; without success the agent runs where it was, in the runtime `runtime`."""
+
+    success: bool
+    runtime: str
+    output: str
+
+
 def container_spec(
     agent_id: str,
     engine: EngineVersion | None,
@@ -173,6 +184,11 @@ class DiskLimitReached(Problem):
 
 class UnknownEngine(InvalidInput):
     message = "Unknown engine"
+
+
+class UnknownRuntime(InvalidInput):
+    message = "Unknown runtime"
+    field = "to"
 
 
 def public_reason(error: Exception) -> str:

@@ -5,7 +5,8 @@ agents, and stops containers of no agent (their files stay). It asks no containe
 machine answer late: what the last server recorded is true until a later run finds otherwise. Later runs look into
 adopted containers once, for lost containers, for gateways that keep crashing, and for agents that got what they waited
 for. A clean stop of the server stops all containers, and the next
-start brings them back; or it keeps them, and the next start adopts them. A failure of one agent never affects others.
+start brings them back; or it keeps them, and the next start adopts them. A failure of one agent never affects others,
+and nothing is done to the agents of a runtime that does not answer, until it does.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from roost import work
 from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.gateway import GatewayStarter
 from roost.agents.lifecycle.workflows.model import AgentRelays
+from roost.agents.registry.agent_containers import ContainerSurvey
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import HostAgents
@@ -29,7 +31,7 @@ from roost.core.problem import Problem
 from roost.warden_client.client import ProcessStatus
 
 _log = log.get_logger("reconcile")
-_STARTS = (model.START, RESTORE)
+_STARTS = (model.START, model.MOVE, RESTORE)
 """Operations that start an agent or enqueue that. Others need a container only while they run, like a snapshot."""
 _CRASH_LIMIT = 3
 FindStartable = Callable[[Sequence[Agent]], Awaitable[Collection[str]]]
@@ -54,29 +56,31 @@ class AgentReconciler:
         self._watch = PeriodicTask("reconcile", self._check_all, self._interval)
         self._slots = asyncio.Semaphore(_CONCURRENCY)
         self._unverified: set[str] = set()
+        self._unanswered: set[str] = set()
+        self._taken: set[str] = set()
         self._keeps_containers = False
 
     async def start(self) -> None:
         """Adopt or start every agent of this host; then begin the periodic checks, the first one at once."""
         # A SQLite database has a single server. On PostgreSQL an agent belongs to the server that has its files.
         await self._host_agents.adopt_unassigned(None if self._db.is_sqlite else await self._runtime.list_stored())
-        containers = {container.agent_id for container in await self._runtime.list()}
+        survey = await self._runtime.assignments.survey()
+        containers = {container.agent_id for container in survey.containers}
         agents = await self._host_agents.list()
+        self._unanswered = self._find_unanswered(agents, survey)
         for orphan in containers - {agent.id for agent in agents}:
             _log.warning("container.orphan_stopped", agent=orphan)
             await self._runtime.stop(orphan)
-        present = [agent for agent in agents if agent.id in containers and not agent.deleted]
-        opened = await asyncio.gather(*map(self._open_relays, present))
-        adopted = {agent.id for agent, is_open in zip(present, opened, strict=True) if is_open}
-        # One transaction, because each waits for the disk.
-        await self._db.write(lambda connection: self._start_others(connection, agents, adopted))
-        for agent_id in adopted:
-            _log.info("agent.adopted", agent=agent_id)
-        self._unverified = adopted
+        await self._adopt(agents, containers)
         self._watch.start()
 
     def wake(self) -> None:
         """Check soon, without the pause."""
+        self._watch.wake()
+
+    def adopt_agents(self, agent_ids: Collection[str]) -> None:
+        """Adopt or start agents that were another server's until now."""
+        self._taken.update(agent_ids)
         self._watch.wake()
 
     def keep_containers(self) -> None:
@@ -84,24 +88,46 @@ class AgentReconciler:
         self._keeps_containers = True
 
     async def stop(self) -> None:
-        """Stop the checks, and all containers unless they are kept; the state of agents that run stays."""
+        """Stop the checks, and all containers unless they are kept; the state of agents that run stays.
+
+        Those of shared runtimes go on, for other servers.
+        """
         await self._watch.stop()
         if self._keeps_containers:
             return
-        running = [container.agent_id for container in await self._runtime.list()]
+        survey, is_shared = await self._runtime.assignments.survey(), self._runtime.assignments.is_shared
+        running = [one.agent_id for one in survey.containers if not is_shared(one.agent_id)]
         ended = await asyncio.gather(*map(self._shut_down, running))
         kept = {agent_id for agent_id, has_ended in zip(running, ended, strict=True) if not has_ended}
-        stopped = [agent.id for agent in await self._host_agents.list() if agent.id not in kept]
+        agents = await self._host_agents.list()
+        kept |= self._find_unanswered(agents, survey)
+        stopped = [agent.id for agent in agents if agent.id not in kept and not is_shared(agent.id)]
         await self._db.write(
             lambda connection: self._host_agents.set_states(connection, stopped, AgentState.NOT_RUNNING)
         )
+
+    async def _adopt(self, agents: Sequence[Agent], containers: Collection[str]) -> None:
+        """Open the relays of the agents that have a container; start or delete the others."""
+        present = [agent for agent in agents if agent.id in containers and not agent.deleted]
+        opened = await asyncio.gather(*map(self._open_relays, present))
+        adopted = {agent.id for agent, is_open in zip(present, opened, strict=True) if is_open}
+        # One transaction, because each waits for the disk.
+        await self._db.write(lambda connection: self._start_others(connection, agents, adopted))
+        for agent_id in adopted:
+            _log.info("agent.adopted", agent=agent_id)
+        self._unverified |= adopted
 
     def _start_others(self, connection: Connection, agents: Sequence[Agent], adopted: set[str]) -> None:
         others = [agent for agent in agents if agent.id not in adopted]
         for agent in others:
             work.hasten_operations(connection, agent.id)
         self._enqueue(connection, model.DELETE, [agent for agent in others if agent.deleted])
-        self._enqueue(connection, model.START, [agent for agent in others if not agent.deleted])
+        startable = [agent for agent in others if not agent.deleted and agent.id not in self._unanswered]
+        self._enqueue(connection, model.START, startable)
+
+    def _find_unanswered(self, agents: Sequence[Agent], survey: ContainerSurvey) -> set[str]:
+        """Return the ids of agents whose runtime did not answer."""
+        return {agent.id for agent in agents if self._runtime.assignments.get_name(agent.id) in survey.silent}
 
     async def _open_relays(self, agent: Agent) -> bool:
         """Open the relays again, which the last server took with it; return whether that succeeded."""
@@ -124,18 +150,46 @@ class AgentReconciler:
             return True
 
     async def _check_all(self) -> None:
+        open_before = self._relays.list_open()  # then all of these agents were this server's
+        every = await self._host_agents.list()
+        agents = [agent for agent in every if not agent.deleted]
+        # Listed after the agents: the container of a running agent is missing only if it is gone.
+        survey = await self._runtime.assignments.survey()
+        containers = {container.agent_id for container in survey.containers}
+        unanswered = self._find_unanswered(agents, survey)
+        if self._runtime.is_shared:
+            await self._release({*open_before} - {agent.id for agent in every})
+            # Also those of a takeover whose commit was not confirmed.
+            closed = [agent for agent in agents if agent.state is AgentState.RUNNING and agent.id not in open_before]
+            self._taken.update(agent.id for agent in closed if agent.id in containers)
+        if taken := [agent for agent in every if agent.id in self._taken]:
+            self._unanswered |= unanswered & self._taken
+            await self._adopt(taken, containers)
+            self._taken.difference_update(agent.id for agent in taken)
+        if back := self._unanswered - unanswered:
+            await self._start_answered([agent for agent in agents if agent.id in back])
         agents = [
             agent
-            for agent in await self._host_agents.list()
-            if not agent.deleted and (agent.state is not AgentState.STARTING or agent.id in self._unverified)
+            for agent in agents
+            if agent.id not in unanswered | back
+            and (agent.state is not AgentState.STARTING or agent.id in self._unverified)
         ]
-        # Listed after the agents: the container of a running agent is missing only if it is gone.
-        containers = {container.agent_id for container in await self._runtime.list()}
         await run_concurrently(self._check_agent(agent, agent.id in containers) for agent in agents)
         idle = [agent for agent in agents if agent.state is AgentState.NOT_RUNNING]
         if startable := await self._find_startable(idle) if idle else ():
             complete = [agent for agent in idle if agent.id in startable]
             await self._db.write(lambda connection: self._enqueue(connection, model.START, complete))
+
+    async def _release(self, agent_ids: Collection[str]) -> None:
+        """Close the relays of agents that are another server's now."""
+        for agent_id in agent_ids:
+            _log.info("agent.released", agent=agent_id)
+            await self._relays.close(agent_id)
+
+    async def _start_answered(self, agents: Sequence[Agent]) -> None:
+        """Start or adopt agents whose runtime did not answer when the server started."""
+        await self._db.write(lambda connection: self._enqueue(connection, model.START, agents))
+        self._unanswered -= {agent.id for agent in agents}
 
     async def _check_agent(self, agent: Agent, has_container: bool) -> None:
         if not has_container:
@@ -166,7 +220,8 @@ class AgentReconciler:
             is_running = is_running and await self._starter.is_up(agent)
 
         def settle(connection: Connection) -> None:
-            if work.list_busy_subjects(connection, [agent.id], (*_STARTS, model.UPDATE, model.DELETE)):
+            busy = work.list_busy_subjects(connection, [agent.id], (*_STARTS, model.UPDATE, model.DELETE))
+            if busy or not self._host_agents.lock_own(connection, [agent.id]):
                 return
             if not is_running:
                 self._enqueue(connection, model.START, [agent])
@@ -177,17 +232,21 @@ class AgentReconciler:
         self._unverified.discard(agent.id)
 
     def _enqueue(self, connection: Connection, kind: str, agents: Sequence[Agent]) -> None:
-        """Enqueue a start or delete of each agent that waits for none."""
-        ids = [agent.id for agent in agents]
+        """Enqueue a start or delete of each agent that waits for none, unless another server has taken it over."""
+        ids = self._host_agents.lock_own(connection, [agent.id for agent in agents])
         if kind == model.START:
             self._host_agents.set_states(connection, ids, AgentState.STARTING)
         busy = work.list_busy_subjects(connection, ids, _STARTS if kind == model.START else (model.DELETE,))
         for agent in agents:
-            if agent.id not in busy:
+            if agent.id in ids and agent.id not in busy:
                 work.add_operation(connection, kind, agent.id, host=agent.host_id)
 
     async def _set_state(self, agent: Agent, to: AgentState, reason: str | None = None) -> None:
-        await self._db.write(lambda connection: self._runtimes.agents.set_state(connection, agent.id, to, reason))
+        def write(connection: Connection) -> None:
+            if self._host_agents.lock_own(connection, [agent.id]):
+                self._runtimes.agents.set_state(connection, agent.id, to, reason)
+
+        await self._db.write(write)
 
 
 async def run_concurrently(actions: Iterable[Awaitable[None]]) -> None:

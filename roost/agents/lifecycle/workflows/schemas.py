@@ -177,6 +177,22 @@ class RestartAgentResponse(ActionResponse):
     previous_process_id: int | None = None
 
 
+class MoveAgentRequest(ApiSchema):
+    to: str = Field(
+        max_length=255,
+        description="The runtime, or id or name of the server, to move the agent to.",
+        examples=["bwrap"],
+    )
+
+
+class MoveAgentResponse(ApiSchema):
+    """Result of a move; without success the agent runs in `runtime` as before, and `output` says why."""
+
+    success: bool
+    runtime: str
+    output: str
+
+
 class ChannelAbilityRecord(ApiSchema):
     """What an engine can do on a channel.
 

@@ -12,15 +12,14 @@ from roost.agents.lifecycle.workflows.gateway import STOP_SECONDS
 from roost.agents.lifecycle.workflows.model import START, START_GRACE, START_RETRIES, DiskLimitReached, public_reason
 from roost.agents.lifecycle.workflows.start_steps import StartContext, StartStep
 from roost.agents.registry.agent_runtimes import GATEWAY_PROCESS, AgentRuntimes
-from roost.agents.registry.errors import AgentNotFound
+from roost.agents.registry.errors import AgentNotFound, AgentOnOtherHost
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import find_agent
 from roost.agents.workspace.git.recovery import PushRecovery
 from roost.agents.workspace.scripts.service import ScriptService
 from roost.core import log
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 from roost.warden_client.client import WardenClient
-from roost.warden_client.errors import ContainerNotRunning
 from roost.work import ClaimedOperation, Operation
 
 _log = log.get_logger("lifecycle")
@@ -55,6 +54,8 @@ class StartWorkflow:
         start = StartContext(agent, bool(payload), operation, payload.get("version"))
         try:
             await _walk(self.steps, start)
+        except AgentOnOtherHost:  # which goes on with the operation
+            raise
         except Exception as error:
             await self._record_failure(operation, start, error)
             raise
@@ -70,7 +71,7 @@ class StartWorkflow:
     async def _record_failure(self, operation: ClaimedOperation, start: StartContext, error: Exception) -> None:
         """Record why an agent did not start, unless it is still `starting` because another attempt follows."""
         agent = start.agent
-        is_temporary = isinstance(error, Problem) and error.kind is ProblemKind.UNAVAILABLE
+        is_temporary = isinstance(error, Problem) and error.kind.is_temporary
         if is_temporary and operation.failures < START_RETRIES:
             await self._runtimes.agents.get(agent.id)  # a deletion, which kills the container too, ends the start
             return
@@ -96,12 +97,7 @@ class StartWorkflow:
         No push changes the workspace meanwhile. Raises as `start_container` and `PushRecovery.exclude_pushes`.
         """
         warden = self._runtimes.get_warden(agent.id)
-        try:
-            await warden.ping()
-        except ContainerNotRunning:
-            if any(container.agent_id == agent.id for container in await self._runtimes.runtime.list()):
-                raise  # it runs, but cannot be reached now
-        else:
+        if await self._runtimes.has_container(agent.id):
             async with self._pushes.exclude_pushes(agent.id):
                 yield warden
             return

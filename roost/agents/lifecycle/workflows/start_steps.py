@@ -1,7 +1,9 @@
 """The steps of an agent's start, in their order. An interrupted start begins again, so each step can run twice."""
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from sqlalchemy import Connection
@@ -14,7 +16,10 @@ from roost.agents.lifecycle.workflows.gateway import GatewayStarter
 from roost.agents.lifecycle.workflows.model import AgentRelays, DiskLimitReached, TrustedAuthorities, container_spec
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentState
+from roost.agents.registry.repository import set_wait_reason
 from roost.agents.workspace.git.recovery import PushRecovery
+from roost.core.problem import DependencyAway
+from roost.core.sanitize import hide_paths
 from roost.drivers.runtime.contract import ContainerLimits, EngineVersion, Runtime
 from roost.work import ClaimedOperation
 
@@ -145,13 +150,20 @@ class ContainerStep(StartStep):
     async def run(self, start: StartContext) -> None:
         is_full = start.excess is not None
         spec = container_spec(start.agent.id, start.engine, self.limits, self.trust, delete_only=is_full)
-        await self.runtime.start(spec)
+        await self.runtime.start(replace(spec, report_wait=partial(self._report_wait, start)))
         if start.excess is not None:
             raise DiskLimitReached(start.excess)
         self.runtime.prefer(start.agent.id)
 
     async def undo(self, start: StartContext) -> None:
         await self.runtime.stop(start.agent.id)
+
+    async def _report_wait(self, start: StartContext, reason: str) -> None:
+        if start.operation is not None:
+            with suppress(DependencyAway):  # the container starts without the database
+                await start.operation.guard(
+                    lambda connection: set_wait_reason(connection, start.agent.id, hide_paths(reason))
+                )
 
 
 @dataclass

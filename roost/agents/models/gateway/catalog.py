@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from roost.agents.models.gateway.errors import UnknownModel
 from roost.agents.models.gateway.model import AgentProviders, ModelInfo, ModelOffer
 from roost.core import clock, log
-from roost.drivers.model.contract import ModelUpstream, UpstreamProblem, UpstreamUnavailable
+from roost.drivers.model.contract import ModelSettings, ModelUpstream, UpstreamProblem, UpstreamUnavailable
 
 _TTL_SECONDS = 30.0
 FAILURE_TTL_SECONDS = 5.0
@@ -149,11 +149,13 @@ class AgentCatalogs:
         self._deployment = deployment
         self._max_agents = max_agents
         self._entries: OrderedDict[str, _CatalogEntry] = OrderedDict()
+        self._checks = 0
         self._closing: dict[asyncio.Task[None], _CatalogEntry] = {}
 
     @asynccontextmanager
     async def open_catalog(self, agent_id: str) -> AsyncGenerator[ModelCatalog, None]:
         """Return the agent's current catalogue, whose connections stay open while the context lasts."""
+        await self._check(agent_id)
         # Cached before it is loaded, so that a change of the agent's keys meanwhile removes this entry.
         entry = self._entries.setdefault(agent_id, _CatalogEntry())
         self._entries.move_to_end(agent_id)
@@ -168,9 +170,11 @@ class AgentCatalogs:
             if not entry.users:
                 entry.unused.set()
 
-    def forget(self, agent_id: str) -> None:
-        """Remove the agent's catalogue after a change of its providers or keys."""
-        if (entry := self._entries.pop(agent_id, None)) is not None:
+    def forget(self, agent_id: str | None) -> None:
+        """Remove the agent's catalogue after a change of its providers or keys; with None, each that has changed."""
+        if agent_id is None:
+            self._checks += 1
+        elif (entry := self._entries.pop(agent_id, None)) is not None:
             self._close_when_unused(entry)
 
     async def close(self) -> None:
@@ -181,10 +185,24 @@ class AgentCatalogs:
             entry.unused.set()
         await asyncio.gather(*self._closing)
 
+    async def _check(self, agent_id: str) -> None:
+        """Remove a loaded catalogue that is not what the database has, if that was not checked since it may be so."""
+        entry, checks = self._entries.get(agent_id), self._checks
+        if entry is None or entry.catalog is None or entry.checks == checks:
+            return
+        settings = await self._read_settings(agent_id)
+        entry.checks = checks
+        if settings != entry.settings and self._entries.get(agent_id) is entry:
+            self.forget(agent_id)
+
+    async def _read_settings(self, agent_id: str) -> Sequence[ModelSettings]:
+        return list(await self._providers.settings(agent_id))[:MAX_PROVIDERS]
+
     async def _load(self, agent_id: str, entry: "_CatalogEntry") -> ModelCatalog:
         async with entry.loading:
             if entry.catalog is None:
-                settings = (await self._providers.settings(agent_id))[:MAX_PROVIDERS]
+                entry.checks = self._checks
+                settings = entry.settings = await self._read_settings(agent_id)
                 entry.upstreams = [self._providers.connect(agent_id, one) for one in settings]
                 listings = [
                     ModelListing(upstream, timeout=_AGENT_LIST_SECONDS, failure_ttl=_AGENT_FAILURE_TTL_SECONDS)
@@ -204,7 +222,9 @@ class _CatalogEntry:
 
     def __init__(self) -> None:
         self.catalog: ModelCatalog | None = None
+        self.settings: Sequence[ModelSettings] = ()
         self.upstreams: Sequence[ModelUpstream] = ()
+        self.checks = 0
         self.loading = asyncio.Lock()
         self.users = 0
         self.unused = asyncio.Event()

@@ -128,8 +128,8 @@ class ModelGateway:
             upstream, _ = await catalogue.find(model)
             return ModelInfo(model, upstream.name)
 
-    def refresh_agent(self, agent_id: str) -> None:
-        """Apply a change of an agent's own providers or keys to its next request."""
+    def refresh_agent(self, agent_id: str | None) -> None:
+        """Apply a change of an agent's own providers or keys, or perhaps of all agents', to its next request."""
         if self._agent_catalogs is not None:
             self._agent_catalogs.forget(agent_id)
 

@@ -59,19 +59,16 @@ class ProviderKeyService:
         """
         checked = model.validate_secret_value(key.value.reveal())
 
-        def put(connection: Connection) -> Sequence[str]:
+        def put(connection: Connection) -> None:
             tenant = tenants.lock_tenant(connection, tenant_id)
             present = self._require_unshared(connection, tenant_id, agent_id, key.name, replace_for)
             if present is None:
                 secret = self._sealed.insert(connection, tenant, key.name, checked, SecretKind.SECRET)
-                agents: Sequence[str] = ()
             else:
-                secret, agents = self._sealed.replace(connection, present, checked)
+                secret = self._sealed.replace(connection, present, checked)
             self._secrets.attach_in_transaction(connection, tenant_id, agent_id, [secret.id])
-            return agents
 
-        for changed in {agent_id, *await self._db.write(put)}:
-            self._secrets.notify_listeners(changed)
+        await self._db.write(put)
 
     def _provider_key(self, connection: Connection, agent_id: str, provider: str) -> ProviderKey:
         """Return the agent's key of a provider, empty if it has none, with its usual name and the agent's base URL."""

@@ -16,11 +16,13 @@ from roost.agents.setup.secrets.model import (
     UnreadableSecret,
 )
 from roost.core import clock, ids, log
-from roost.core.db import Database, DataChange, record_change
+from roost.core.db import Database, DataChange, publish_on_commit, record_change
 from roost.core.seal import OVERHEAD, Sealer, SealingKeyMissing, UnsealFailed
 from roost.core.sensitive import Sensitive
 from roost.identity.model import Tenant
 
+TOPIC = "secrets/"
+"""Begins the topic, with the agent's id, that is published when an agent's secrets change."""
 _log = log.get_logger("secrets")
 
 
@@ -52,15 +54,15 @@ class SealedSecrets:
         record_secret(connection, secret, "created")
         return secret
 
-    def replace(self, connection: Connection, old: Secret, value: Sensitive[str]) -> tuple[Secret, Sequence[str]]:
-        """Replace a value; return the secret and the agents that use it."""
+    def replace(self, connection: Connection, old: Secret, value: Sensitive[str]) -> Secret:
+        """Replace a value, and publish that to the agents that use it."""
         secret = replace(old, version=old.version + 1, updated_at=clock.utc_now())
         store.set_value(connection, secret, self._seal(secret, value))
-        agents = store.list_agents(connection, secret.id)
-        for agent_id in agents:
+        for agent_id in store.list_agents(connection, secret.id):
             check_agent_secrets(connection, agent_id)
+            publish_on_commit(connection, TOPIC + agent_id)
         record_secret(connection, secret, "updated")
-        return secret, agents
+        return secret
 
     def _seal(self, secret: Secret, value: Sensitive[str]) -> bytes:
         """Encrypt a value. Raises SecretsNotConfigured."""

@@ -24,18 +24,19 @@ from roost.agents.setup.secrets.model import (
 )
 from roost.agents.setup.secrets.providers import PROVIDER_OF
 from roost.agents.setup.secrets.sealed_secrets import (
+    TOPIC,
     SealedSecrets,
     SecretEnvironment,
     check_agent_secrets,
     record_secret,
 )
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import ANY_TOPIC, Database, publish_on_commit
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 
-Listener = Callable[[str], None]
+Listener = Callable[[str | None], None]
 
 
 class KeyTrial(Protocol):
@@ -52,15 +53,14 @@ class SecretService:
         self._agents = agents
         self._listeners: list[Listener] = []
         self._trial = trial
+        db.subscribe(self._notify_listeners)
 
     def subscribe(self, listener: Listener) -> None:
-        """Call `listener(agent_id)` after each change of the agent's secrets."""
-        self._listeners.append(listener)
+        """Call `listener(agent_id)` after each change of the agent's secrets by any server.
 
-    def notify_listeners(self, agent_id: str) -> None:
-        """Notify the subscribers; call it after the commit."""
-        for listener in self._listeners:
-            listener(agent_id)
+        With None, those of any agents may have changed.
+        """
+        self._listeners.append(listener)
 
     async def list(self, tenant_id: str) -> tuple[Sequence[SecretWithAgents], int]:
         """List the tenant's secrets by name, and return its limit."""
@@ -97,14 +97,11 @@ class SecretService:
         checked = model.validate_secret_value(value)
         await self._try_replacement(tenant_id, secret_id, checked)
 
-        def change(connection: Connection) -> tuple[Secret, Sequence[str]]:
+        def change(connection: Connection) -> Secret:
             tenants.lock_tenant(connection, tenant_id)
             return self._sealed.replace(connection, self._get(connection, tenant_id, secret_id), checked)
 
-        secret, agents = await self._db.write(change)
-        for agent_id in agents:
-            self.notify_listeners(agent_id)
-        return secret
+        return await self._db.write(change)
 
     async def delete(self, tenant_id: str, secret_id: str) -> None:
         """Delete a secret. Raises SecretNotFound, SecretAttached."""
@@ -133,13 +130,13 @@ class SecretService:
         added = await self._db.write(
             lambda connection: self.attach_in_transaction(connection, tenant_id, agent_id, secret_ids)
         )
-        self.notify_listeners(agent_id)
         return len(added), [warning for one in added if (warning := model.warn_of_name(one.name))]
 
     def attach_in_transaction(
         self, connection: Connection, tenant_id: str, agent_id: str, secret_ids: Sequence[str]
     ) -> Sequence[Secret]:
-        """Attach secrets in the caller's transaction and return the new ones; then call `notify_listeners`."""
+        """Attach secrets in the caller's transaction and return the new ones."""
+        publish_on_commit(connection, TOPIC + agent_id)
         tenants.lock_tenant(connection, tenant_id)
         self._agents.lock(connection, agent_id)
         requested = [self._get(connection, tenant_id, secret_id) for secret_id in dict.fromkeys(secret_ids)]
@@ -159,14 +156,20 @@ class SecretService:
             if not store.delete_attachment(connection, agent_id, secret_id):
                 raise SecretNotFound
             record_secret(connection, attached[secret_id], "detached", agent_id)
+            publish_on_commit(connection, TOPIC + agent_id)
 
         await self._db.write(remove)
-        self.notify_listeners(agent_id)
 
     @staticmethod
     def detach_all(connection: Connection, agent_id: str) -> None:
         """Detach all secrets of an agent, in the transaction that marks the agent deleted."""
         store.delete_attachments(connection, agent_id)
+
+    def _notify_listeners(self, topics: frozenset[str]) -> None:
+        for topic in topics:
+            if topic == ANY_TOPIC or topic.startswith(TOPIC):
+                for listener in self._listeners:
+                    listener(None if topic == ANY_TOPIC else topic.removeprefix(TOPIC))
 
     async def _try_replacement(self, tenant_id: str, secret_id: str, value: Sensitive[str]) -> None:
         """Try a new key of a model provider with an agent that uses the present one."""

@@ -250,7 +250,7 @@ class AgentPush(PushHandler):
         except Problem as problem:
             self.is_accepted = False
             _log.warning("push.interrupted", agent=self.agent_id, reason=problem.message)
-            reason = f"{problem.message}. The push is finished at the next access to the agent's files."
+            reason = f"{problem.message}. The push is finished once the agent's container can be reached."
             raise PushInterrupted(reason) from problem
         self.is_applied = True
         count = len(self._changes)

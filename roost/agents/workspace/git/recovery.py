@@ -15,14 +15,13 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.workspace.git.push import AgentPush, apply_commit
 from roost.core import clock, log
 from roost.core.db import Database, DataChange, record_change
-from roost.core.problem import Problem, ProblemKind
+from roost.core.problem import Problem
 from roost.drivers.git.contract import GitFailed, GitRepositories, GitUnavailable
 from roost.work.faults import clear_fault, record_fault
 
 PUSH = "git.push"
 """Kind of the fault that tells of a push that was undone."""
 _ATTEMPTS = 2
-_TEMPORARY = frozenset({ProblemKind.UNAVAILABLE, ProblemKind.LIMITED})
 _PATIENCE_SECONDS = 600.0
 """Time after which errors that should be temporary are not taken for that any more."""
 _log = log.get_logger("git")
@@ -81,7 +80,7 @@ class PushRecovery:
                 await apply_commit(self.repositories, self._runtimes.get_warden(agent_id).tree, agent_id, *push)
                 await self.repositories.finish_push(agent_id)
             except Problem as error:
-                if error.kind in _TEMPORARY and not self._is_overdue(agent_id):
+                if error.kind.is_temporary and not self._is_overdue(agent_id):
                     raise
                 problem = error
             else:

@@ -17,6 +17,7 @@ from roost.agents.workspace.snapshots.automatic import AutomaticSnapshots
 from roost.agents.workspace.snapshots.index import CommittedFiles
 from roost.agents.workspace.snapshots.service import read_committed_files
 from roost.core import log
+from roost.core.periodic import PeriodicTask
 from roost.core.problem import Problem
 from roost.drivers.git.contract import GitRequest, GitService, PushUnfinished
 from roost.warden_client.client import WardenClient
@@ -31,11 +32,12 @@ RestoreFiles = Callable[[Agent], Awaitable[None]]
 """Restores files of the platform that a push to an agent may have changed."""
 
 _FINISH_SECONDS = 600.0
+_CHECK_SECONDS = 5.0
 _OUTDATED = "warning: the agent's latest changes may be missing here: {}"
 _log = log.get_logger("git")
 
 
-@dataclass(frozen=True)
+@dataclass
 class AgentGitService:
     """Responses raise AgentNotFound, AgentOnOtherHost, GitUnavailable, TooManyGitRequests before their first byte.
 
@@ -53,9 +55,12 @@ class AgentGitService:
     _limiter: GitCommandLimiter = field(default_factory=GitCommandLimiter, init=False)
     _outdated: dict[str, str] = field(default_factory=dict[str, str], init=False)
     """Why repositories may lack their agents' latest changes, since they were last listed, by agent."""
+    _interrupted: set[str] = field(default_factory=set[str], init=False)
+    """Agents whose push is finished once their container can be reached."""
 
     def __post_init__(self) -> None:
         self._queue.handle(FINISH_PUSH, self.handle_unfinished)
+        self._check = PeriodicTask("git interrupted pushes", self.finish_reachable, _CHECK_SECONDS)
 
     async def advertise(self, agent_id: str, service: GitService, protocol: str) -> AsyncGenerator[bytes]:
         """Yield the references that a client can fetch or update, after a commit of what has changed."""
@@ -103,10 +108,38 @@ class AgentGitService:
                     yield chunk
         finally:
             self._recovery.live_pushes.discard(push)
+            if await self._recovery.find_interrupted(agent_id):
+                self._interrupted.add(agent_id)
+                self._check.wake()
             if push.is_applied:
                 await self._recovery.clear_failure(agent_id)
             if push.is_accepted:
                 await self._restore_files(agent)
+
+    def start(self) -> None:
+        """Begin to finish the pushes that are interrupted from now on."""
+        self._check.start()
+
+    async def stop(self) -> None:
+        await self._check.stop()
+
+    async def finish_reachable(self) -> None:
+        """Enqueue that interrupted pushes are finished whose containers can be reached again.
+
+        A container that outlived the connection to it is not started again, which would finish the push.
+        """
+        for agent_id in list(self._interrupted):
+            if await self._recovery.find_interrupted(agent_id):
+                with suppress(Problem):  # not now
+                    await self._enqueue_reachable(agent_id)
+            else:
+                self._interrupted.discard(agent_id)
+
+    async def _enqueue_reachable(self, agent_id: str) -> None:
+        agent = await self._runtimes.agents.get_here(agent_id)
+        if await self._runtimes.has_container(agent_id):
+            await self._queue.db.write(partial(enqueue_once, kind=FINISH_PUSH, agent=agent))
+            self._interrupted.discard(agent_id)
 
     async def enqueue_unfinished_pushes(self, host_agents: HostAgents) -> None:
         """Enqueue that the pushes to this host's agents that a crash interrupted are finished."""
@@ -116,11 +149,16 @@ class AgentGitService:
 
     async def handle_unfinished(self, operation: ClaimedOperation) -> None:
         """Handle `agent.push`, idempotently: opening a workspace finishes the push to it."""
-        with suppress(AgentNotFound):  # deleted while the operation waited
+        try:
             agent = await self._runtimes.agents.get_here(operation.subject)
             async with self._open_workspace(agent):
                 pass
             await self._restore_files(agent)
+        except AgentNotFound:  # deleted while the operation waited
+            return
+        except Problem:
+            self._interrupted.add(operation.subject)
+            raise
 
     async def _show_current(self, agent_id: str) -> None:
         """Make the repository current; one for which that fails now shows the files from before it."""

@@ -194,8 +194,11 @@ class ScriptService:
             agent = await self._runtimes.agents.get_here(agent_id)
             run = ScriptRun(operation, agent_id, self._runtimes.get_warden(agent_id), self._build_seconds)
             await self._run(run, agent, rebuild=operation.payload == model.REBUILD)
-        except (AgentNotFound, ContainerNotRunning):
+        except AgentNotFound:
             return
+        except ContainerNotRunning:
+            if await self._runtimes.has_container(agent_id):  # the connection to it broke
+                raise
 
     @staticmethod
     def mark_failed(connection: Connection, operation: Operation, reason: str) -> None:

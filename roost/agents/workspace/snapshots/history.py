@@ -19,6 +19,7 @@ from roost.agents.workspace.snapshots.model import Snapshot
 from roost.agents.workspace.snapshots.stored_trees import StoredTrees
 from roost.core import log
 from roost.core.db import Database
+from roost.core.problem import Problem
 from roost.drivers.git.contract import (
     GitChange,
     GitDeletion,
@@ -59,6 +60,13 @@ class SnapshotHistory:
         )
         if last is not None:
             await self._queue.wait(last.id, seconds)
+
+    async def has_commit(self, snapshot: Snapshot) -> bool:
+        """Return whether a snapshot was committed, and not in a repository that only another server had."""
+        try:
+            return snapshot.commit_sha is not None and await self._repositories.head(snapshot.agent_id) is not None
+        except Problem:  # Git is not available, so no further commit would be made
+            return True
 
     async def list_commits(self, agent_id: str) -> Sequence[str]:
         """List the commits of an agent's snapshots."""

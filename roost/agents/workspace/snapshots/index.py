@@ -16,7 +16,8 @@ _CID_BYTES = 36
 """Length of every binary CID in a snapshot: version 1, SHA-256."""
 
 EntryKind = Literal["file", "folder", "link"]
-_KINDS: Mapping[str, EntryKind] = {"fi": "file", "fo": "folder", "li": "link"}
+_FOLDER, _LINK = "fo", "li"
+_KINDS: Mapping[str, EntryKind] = {"fi": "file", _FOLDER: "folder", _LINK: "link"}
 Stamp = tuple[int, int, int]
 """Times of modification and status change in nanoseconds, and the inode: it changes with the content."""
 
@@ -108,10 +109,10 @@ class CommittedFiles:
     def decode(cls, data: bytes | None) -> "CommittedFiles":
         """Decode an index, of which only what a push needs becomes objects."""
         _, (paths, kinds, _, sizes, *_, stamps, targets) = _decode_columns(data)
-        files = [at for at, kind in enumerate(kinds) if _KINDS[kind] != "folder"]
-        is_settled = all(stamps[at] or _KINDS[kinds[at]] == "link" for at in files)
         rows = dict(zip(paths, zip(kinds, sizes, stamps, targets, strict=True), strict=True))
-        return cls(rows, len(files), sum(sizes[at] for at in files), is_settled)
+        files = [row for row in rows.values() if row[0] != _FOLDER]
+        is_settled = all(stamp or kind == _LINK for kind, _, stamp, _ in files)
+        return cls(rows, len(files), sum(size for _, size, *_ in files), is_settled)
 
     def expect(self, paths: Iterable[str]) -> Sequence[ExpectEntry]:
         """Return that paths are as the index has them; a file without a stamp never is."""

@@ -58,7 +58,7 @@ _UNCHANGED = (PathRefused, WardenDiskFull, WardenFileTooLarge, WardenTooManyEntr
 """Errors after which the workspace is as it was before `WardenTree.apply`, and which another attempt would meet too."""
 _COMMIT_SECONDS = 0.2
 """A response waits so long for the commit of its snapshot."""
-_AWAITED_FILES = 1000
+_AWAITED_FILES = 50
 """The commit of so many changed files takes longer."""
 _SETTLE_SECONDS = 0.02
 """A file that has rested so long has a stamp."""

@@ -82,6 +82,8 @@ class SnapshotTaker:
             for tree in trees:
                 await tree.commit()
 
+            is_committed = await self._history.has_commit(snapshot)
+
             def publish(connection: Connection) -> None:
                 operation.require_current(connection)
                 for tree in trees:
@@ -93,7 +95,7 @@ class SnapshotTaker:
                 indexes = workspace.changed_index, state and state.changed_index
                 store.save_index(connection, agent.id, snapshot.id, clock.utc_now(), *indexes)
                 clear_fault(connection, agent.id, model.SYNC)  # a reset takes snapshots, too
-                if snapshot.commit_sha is None:
+                if not is_committed:
                     self._history.enqueue(connection, agent, snapshot.id)
                 hold_needed(connection, agent, kept)
 
@@ -106,7 +108,7 @@ class SnapshotTaker:
         """Return whether the last snapshot has a commit, and was searched for the agent's present secrets."""
         searched = self._digest_values(await self._load_secrets(agent_id))
         snapshot = (await self._db.read(lambda connection: read_status(connection, agent_id))).snapshot
-        return snapshot is not None and snapshot.commit_sha is not None and searched <= snapshot.searched
+        return snapshot is not None and searched <= snapshot.searched and await self._history.has_commit(snapshot)
 
     def _digest_values(self, secrets: Mapping[str, Sensitive[str]]) -> frozenset[str]:
         return frozenset(map(self._digest_value, secrets.values()))

@@ -141,8 +141,9 @@ class FakeScheduler:
 def next_time(schedule: Json, now: float) -> int | None:
     """Return the next time in milliseconds since 1970; None if there is none."""
     if schedule["kind"] == "at":
-        at = datetime.fromisoformat(schedule["at"]).timestamp()
-        return round(at * 1000) if at > now else None
+        # In the whole milliseconds by which tasks become due, or a task due within this one would run twice.
+        planned = int(datetime.fromisoformat(schedule["at"]).timestamp() * 1000)
+        return planned if planned > int(now * 1000) else None
     if schedule["kind"] == "every":
         return round(now * 1000) + int(schedule["everyMs"])
     return _next_cron_time(schedule["expr"], ZoneInfo(schedule.get("tz", "UTC")), now)
@@ -181,4 +182,4 @@ def _expand_field(field: str, low: int, high: int) -> list[int]:
 
 
 def _now() -> int:
-    return round(time.time() * 1000)
+    return int(time.time() * 1000)

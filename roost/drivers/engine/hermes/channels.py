@@ -6,7 +6,7 @@ is. WhatsApp is not supported: it needs Node and a login by QR code, or a public
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -47,11 +47,14 @@ class HermesChannels(GatewayHttpAbility, ChannelAbility, PairingCodeAbility):
     code_channels = frozenset({TELEGRAM, SLACK})  # it drops a stranger's message on Discord before it would make one
     approve_command = (PYTHON, "-m", "hermes_cli.main", "pairing", "approve")
 
-    def __init__(self, folder: VersionFolder, port: int) -> None:
+    def __init__(self, folder: VersionFolder, port: int, images: Sequence[str] = ()) -> None:
+        """`images` are complete versions."""
         super().__init__(port)
-        self._folder = folder
+        self._folder, self._images = folder, images
 
     def supported(self, version: str) -> frozenset[str]:
+        if self._images:
+            return frozenset(_LIBRARIES)
         path = self._folder.get(version)
         return frozenset(name for name, library in _LIBRARIES.items() if any(path.glob(f"lib/*/*/{library}")))
 

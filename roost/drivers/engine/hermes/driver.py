@@ -38,6 +38,7 @@ from roost.drivers.engine.version_folder import (
     check_version,
     is_at_least,
     query_registry,
+    refuse_install,
 )
 from roost.drivers.model.json_access import as_string
 from roost.drivers.runtime.contract import HOME, WORKSPACE
@@ -67,7 +68,6 @@ _EXCLUDED = """
 """.split()
 _FATAL_IN_ENV = (b"\0", b"HERMES_MANAGED_DIR", b"HERMES_HOME")  # these fail the start, or disable the managed scope
 _OLDEST = (0, 17)  # the first version with a managed scope
-_CONTEXT_LENGTH = 128_000  # without it each turn queries the model host, and a start queries the internet
 _CONNECT_SECONDS = 15  # for one channel at a start; later attempts are in the background
 _PACKAGES = 80  # approximate number of a version's packages, for the progress without a lock
 
@@ -104,23 +104,25 @@ class Hermes(Engine):
     )
     reads: ClassVar[Sequence[str]] = (_USERS_ENV, USERS_CONFIG)
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, images: Sequence[str] = ()) -> None:
         """`root` is the folder of all engines."""
-        self._folder = VersionFolder(root / "hermes")
+        self.images, self._folder = images, VersionFolder(root / "hermes")
         self.configuration = HermesConfiguration()
-        self.channels = channels.HermesChannels(self._folder, self.port)
+        self.channels = channels.HermesChannels(self._folder, self.port, images)
         self.chat = HermesChat(self.port)
         self.skills = HermesSkills(self.port)
         self.tasks = HermesTasks(self.port)
 
     def installed(self) -> Sequence[str]:
-        return [
+        return self.images or [
             version
             for version in self._folder.versions()
             if virtual_environment.has_interpreter(self._folder.get(version))
         ]
 
     def available(self) -> Sequence[str]:
+        if self.images:
+            return self.images
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
         answer = query_registry([*pip, "index", "versions", "hermes-agent"])
         found = re.search(r"^Available versions: (.+)$", answer, re.MULTILINE)
@@ -129,6 +131,7 @@ class Hermes(Engine):
         return [version for version in found[1].split(", ") if is_at_least(version, _OLDEST)][:20]
 
     def install(self, version: str, progress: Progress) -> None:
+        refuse_install(self.images)
         if not is_at_least(check_version(version), _OLDEST):
             raise InvalidVersionName
         if version in self._folder.versions() and version not in self.installed():
@@ -206,7 +209,8 @@ def _managed_config(setup: GatewaySetup) -> dict[str, object]:
             "provider": "custom",
             "base_url": setup.model_url,
             "api_key": "none-needed",
-            "context_length": _CONTEXT_LENGTH,
+            "context_length": 128_000,  # without it each turn queries the model host, and a start the internet
+            "ollama_num_ctx": 0,  # else each chat looks for a local model server, by up to five requests
         },
         "security": {"tirith_enabled": False},
         "cron": {"provider": "roost"},  # the default looks for due jobs once a minute

@@ -33,7 +33,7 @@ from roost.drivers.engine.abilities.channels import (
 )
 from roost.drivers.engine.contract import EngineFailed
 from roost.drivers.engine.gateway_json import parse_milliseconds
-from roost.drivers.engine.openclaw.install import installed_plugins
+from roost.drivers.engine.openclaw.install import PLUGINS, installed_plugins
 from roost.drivers.engine.openclaw.rpc import OpenClawRpc, RpcRefused
 from roost.drivers.engine.version_folder import VersionFolder
 from roost.drivers.model.json_access import Json, as_list, as_object, as_string
@@ -52,13 +52,13 @@ _WHATSAPP = (
 class OpenClawChannels(HotChannelAbility, PairingAbility, PairingCodeAbility):
     code_channels = frozenset(CHANNELS)
 
-    def __init__(self, folder: VersionFolder, program: Sequence[str]) -> None:
-        """`program` is the command line of OpenClaw in the container."""
-        self._folder = folder
+    def __init__(self, folder: VersionFolder, program: Sequence[str], images: Sequence[str]) -> None:
+        """`program` is the command line of OpenClaw in the container; `images` are complete versions."""
+        self._folder, self._images = folder, images
         self.approve_command = (*program, "pairing", "approve")
 
     def supported(self, version: str) -> frozenset[str]:
-        return frozenset({TELEGRAM, *installed_plugins(self._folder.get(version))})
+        return frozenset({TELEGRAM, *(PLUGINS if self._images else installed_plugins(self._folder.get(version)))})
 
     def advice(self, channel: str) -> str | None:
         return _WHATSAPP if channel == WHATSAPP else None

@@ -32,7 +32,7 @@ from roost.drivers.engine.openclaw.chat import OpenClawChat
 from roost.drivers.engine.openclaw.configuration import OpenClawConfiguration
 from roost.drivers.engine.openclaw.rpc import PORT, OpenClawRpc, RpcRefused
 from roost.drivers.engine.openclaw.tasks import OpenClawTasks
-from roost.drivers.engine.version_folder import VersionFolder
+from roost.drivers.engine.version_folder import VersionFolder, refuse_install
 from roost.drivers.model.json_access import as_list, as_object, as_string
 from roost.drivers.runtime.contract import HOME, Runtime
 
@@ -72,11 +72,11 @@ class OpenClaw(Engine):
     )
     reads: ClassVar[Sequence[str]] = (config_file.CONFIG, config_file.PLATFORM_CONFIG)
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, images: Sequence[str] = ()) -> None:
         """`root` is the folder of all engines."""
-        self._root = root
+        self._root, self.images = root, images
         self._folder = VersionFolder(root / "openclaw")
-        self.channels = OpenClawChannels(self._folder, _RUN)
+        self.channels = OpenClawChannels(self._folder, _RUN, images)
         self._caches = VersionFolder(root / "openclaw-cache")
         self.chat = OpenClawChat()
         self.tasks = OpenClawTasks()
@@ -85,12 +85,13 @@ class OpenClaw(Engine):
         self.configuration = OpenClawConfiguration(_RUN, _ENV)
 
     def installed(self) -> Sequence[str]:
-        return self._folder.versions()
+        return self.images or self._folder.versions()
 
     def available(self) -> Sequence[str]:
-        return install.available_versions(self._root)
+        return self.images or install.available_versions(self._root)
 
     def install(self, version: str, progress: Progress) -> None:
+        refuse_install(self.images)
         install.install_version(self._root, version, progress)
 
     def remove(self, version: str) -> None:

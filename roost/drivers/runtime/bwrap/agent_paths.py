@@ -244,7 +244,8 @@ def remove_tree(path: Path) -> None:
     """Remove a file or folder of any depth and any modes, idempotently, without following links. Raises OSError.
 
     An agent could create a tree too deep for recursion. So each folder is first moved up to the top folder, and no path
-    has more than two parts. Nothing else may write to the tree meanwhile; the container is gone by then.
+    has more than two parts. Nothing else may write to the tree meanwhile; the container is gone by then. But another
+    thread may remove it too, because a cancelled operation ends without its thread.
     """
     try:
         top = _open(str(path), None)
@@ -261,7 +262,8 @@ def remove_tree(path: Path) -> None:
                 moved = _empty(top, name, prefix, moved)
     finally:
         os.close(top)
-    path.rmdir()
+    with suppress(FileNotFoundError):
+        path.rmdir()
 
 
 def _empty(top: int, name: str, prefix: str, moved: int) -> int:
@@ -269,19 +271,24 @@ def _empty(top: int, name: str, prefix: str, moved: int) -> int:
     try:
         folder = _open(name, top)
     except NotADirectoryError:
-        os.unlink(name, dir_fd=top)
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=top)
+        return moved
+    except FileNotFoundError:
         return moved
     try:
         for child in os.listdir(folder):  # noqa: PTH208 - as above
-            try:
-                os.unlink(child, dir_fd=folder)
-            except (IsADirectoryError, PermissionError):
-                os.close(_open(child, folder))  # moving a folder requires write permission on it, which this grants
-                moved += 1
-                os.rename(child, f"{prefix}-{moved}", src_dir_fd=folder, dst_dir_fd=top)
+            with suppress(FileNotFoundError):
+                try:
+                    os.unlink(child, dir_fd=folder)
+                except (IsADirectoryError, PermissionError):
+                    os.close(_open(child, folder))  # moving a folder requires write permission on it, granted here
+                    moved += 1
+                    os.rename(child, f"{prefix}-{moved}", src_dir_fd=folder, dst_dir_fd=top)
     finally:
         os.close(folder)
-    os.rmdir(name, dir_fd=top)
+    with suppress(FileNotFoundError):
+        os.rmdir(name, dir_fd=top)
     return moved
 
 

@@ -58,8 +58,7 @@ class LaunchedBwrap:
 
     def last_error_line(self) -> str:
         """Return the last line of standard error."""
-        lines = os.pread(self.errors, _ERROR_BYTES, 0).strip(b"\0\n").splitlines()
-        return lines[-1].decode(errors="replace")[:500] if lines else ""
+        return read_last_line(self.errors)
 
     def close(self) -> None:
         self.info.close()
@@ -88,7 +87,7 @@ def launch_bwrap(
         block_end, block = os.pipe2(os.O_CLOEXEC)
         on_error.callback(os.close, block)
         on_exit.callback(os.close, block_end)
-        errors = _bounded_memory_file()
+        errors = create_error_file()
         on_error.callback(os.close, errors)
         contents = [_seccomp_filter(), *files.values()]
         seccomp_fd, *file_fds = memory = [_memory_file(content, on_exit) for content in contents]
@@ -160,9 +159,15 @@ def _memory_file(content: bytes, closing: ExitStack) -> int:
     return fd
 
 
-def _bounded_memory_file() -> int:
-    """Return a file in memory that cannot grow, because a container may write to it without end."""
+def create_error_file() -> int:
+    """Return a file in memory for standard error, which cannot grow, because a container may write without end."""
     fd = os.memfd_create("roost", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, _ERROR_BYTES)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
     return fd
+
+
+def read_last_line(errors: int) -> str:
+    """Return the last line of a file for standard error."""
+    lines = os.pread(errors, _ERROR_BYTES, 0).strip(b"\0\n").splitlines()
+    return lines[-1].decode(errors="replace")[:500] if lines else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from roost.drivers.runtime.contract import HOME, WORKSPACE, ContainerSpec
+from roost.drivers.runtime.contract import HOME, PROGRAM_ENV, WORKSPACE, ContainerSpec
 from roost.drivers.sandbox.contract import COMMAND_FOLDER, SandboxCommand
 
 SOCKETS = "/run/roost"
@@ -31,16 +31,6 @@ HOST_ETC = """
     timezone
 """.split()
 """Parts of the host's `/etc` that containers see if they exist: certificates, linker, time; no keys or accounts."""
-
-_ENV: Mapping[str, str] = {
-    "HOME": HOME,
-    "LANG": "C.UTF-8",
-    "LOGNAME": "agent",
-    "PATH": f"{HOME}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "SHELL": "/bin/sh",
-    "TERM": "xterm-256color",
-    "USER": "agent",
-}
 
 _LIBRARIES = ("lib", "lib64", "lib32")
 _NAMESPACES = ("user", "ipc", "pid", "net", "uts")
@@ -192,7 +182,7 @@ def _config(spec: ContainerSpec, layout: HostLayout, fds: InheritedDescriptors, 
         "home": HOME,
         "relays": {str(port): f"{SOCKETS}/{name}" for port, name in spec.relays.items()},
         "egress": f"{SOCKETS}/{spec.egress}" if spec.egress else None,
-        "env": {**_ENV, **spec.env},
+        "env": {**PROGRAM_ENV, **spec.env},
         "delete_only": spec.delete_only,
         "lowers_sessions": layout.lowers_sessions,
     }

@@ -4,7 +4,6 @@ It relies on no kernel version or setting, only on the result of each test.
 """
 
 import asyncio
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any
 
 from roost.core import clock, ids
 from roost.core.problem import Problem
-from roost.drivers.runtime.bwrap import cgroup, kernel
+from roost.drivers.runtime.bwrap import cgroup
 from roost.drivers.runtime.bwrap.record import ContainerRecord
 from roost.drivers.runtime.bwrap.start import ContainerStarter, get_controllers, has_autogroup_only
 from roost.drivers.runtime.contract import (
@@ -23,8 +22,8 @@ from roost.drivers.runtime.contract import (
     ContainerStartTimedOut,
     Enforcement,
     Runtime,
-    RuntimeFailed,
 )
+from roost.drivers.runtime.probe_facts import isolation_enforcement, read_facts, report_enforcement
 from roost.warden_client.client import WardenClient
 from roost.warden_client.errors import WardenTimedOut
 
@@ -37,35 +36,6 @@ _AS_ROOT = (
     "the server runs as root, to give each agent its own user; started as another user with a new data folder, it "
     "needs no root, but agents share that user"
 )
-_NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt")
-
-# Runs in the container. TIOCSTI without a terminal is ENOTTY, unless the seccomp filter returns EPERM first.
-_PROBE_PROGRAM = """
-import errno, fcntl, json, os, resource, socket
-def call_errno(call, *arguments):
-    try:
-        call(*arguments)
-    except OSError as error:
-        return error.errno
-    return 0
-status = {line.split(":")[0]: line.split()[-1] for line in open("/proc/self/status")}
-print(json.dumps({
-    "capabilities": int(status["CapEff"], 16) | int(status["CapPrm"], 16) | int(status["CapBnd"], 16),
-    "no_new_privileges": status["NoNewPrivs"] == "1",
-    "filtered": status["Seccomp"] == "2" and call_errno(fcntl.ioctl, 0, 0x5412, b"x") == errno.EPERM,
-    "namespaces": {name: os.readlink("/proc/self/ns/" + name) for name in %r},
-    "interfaces": [name for _, name in socket.if_nameindex()],
-    "low_port": call_errno(socket.socket().bind, ("127.0.0.1", 81)),
-    "synthetic_address": call_errno(socket.socket().bind, (%r, 0)),
-    "files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
-    "file": resource.getrlimit(resource.RLIMIT_FSIZE)[1],
-    "processes": resource.getrlimit(resource.RLIMIT_NPROC)[1],
-    "nice": os.getpriority(os.PRIO_PROCESS, 0),
-    "oom_score": int(open("/proc/self/oom_score_adj").read()),
-    "oom_score_stays": call_errno(open("/proc/self/oom_score_adj", "w", 1).write, "0\\n") != 0,
-}))
-""" % (_NAMESPACES, "{}.{}.0.1".format(*kernel.SYNTHETIC_BLOCK))  # noqa: UP031 - the program contains braces
-
 _APPARMOR = """\
 AppArmor denies user namespaces to programs without a profile. Add a profile for bwrap:
   printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile roost-bwrap "{program}" flags=(unconfined) \
@@ -95,14 +65,10 @@ async def probe_runtime(runtime: Runtime, starter: ContainerStarter) -> Capabili
 
 async def _test_container(runtime: Runtime, starter: ContainerStarter, agent_id: str) -> Sequence[Enforcement]:
     container = await runtime.start(ContainerSpec(agent_id, egress="proxy"))
-    argv = [str(starter.prepare_tools().python), "-I", "-c", _PROBE_PROGRAM]
-    result = await WardenClient(lambda: runtime.connect(agent_id)).exec(argv, timeout=_TIMEOUT_SECONDS)
-    if result.exit_code != 0:
-        raise RuntimeFailed(f"Python does not run in a container: {result.stderr.decode(errors='replace')[-300:]}")
-    facts = json.loads(result.stdout)
+    facts = await read_facts(WardenClient(lambda: runtime.connect(agent_id)), str(starter.prepare_tools().python))
     members = [cgroup.read_words(group / "cgroup.procs") for group in starter.control_groups(agent_id)]
     joined = all(str(container.pid) in pids for pids in members)
-    return [*_isolation(facts), *_limits(facts, joined), *_priorities(facts), *_users()]
+    return [*isolation_enforcement(facts), *_limits(facts, joined), *_priorities(facts), *_users()]
 
 
 def is_recent_probe(container: ContainerRecord) -> bool:
@@ -126,30 +92,6 @@ def machine_advice(tools: Path, root: Path = Path("/")) -> str:
     return "\n".join(found)
 
 
-def _isolation(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
-    host = {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in _NAMESPACES}
-    shared = [name for name in _NAMESPACES if facts["namespaces"][name] == host[name]]
-    names = ", ".join(shared)
-    capabilities, interfaces = facts["capabilities"], facts["interfaces"]
-    unprivileged = capabilities == 0 and facts["no_new_privileges"]
-    return [
-        _enforcement("namespaces", not shared, "not shared with the host", f"shared with the host: {names}"),
-        _enforcement("network", interfaces == ["lo"], "only its own loopback", f"it sees {interfaces}"),
-        _enforcement("capabilities", unprivileged, "none, and no way to gain any", f"it has {capabilities:x}"),
-        _enforcement("seccomp", facts["filtered"], "denied calls were tested", "no filter"),
-        Enforcement("egress-by-name", facts["low_port"] == facts["synthetic_address"] == 0, _egress_reason(facts)),
-    ]
-
-
-def _egress_reason(facts: Mapping[str, Any]) -> str:
-    if facts["low_port"]:
-        reason = os.strerror(facts["low_port"])
-        return f"low ports are closed in the container ({reason}): egress only for programs with proxy support"
-    if facts["synthetic_address"]:
-        return "names get loopback addresses: programs that reject those have egress only by the proxy variables"
-    return "programs without proxy support go through the proxy too"
-
-
 def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
     limits, groups = ContainerLimits(), get_controllers()
     usable = groups.usable if joined else ()
@@ -157,10 +99,12 @@ def _limits(facts: Mapping[str, Any], joined: bool) -> Sequence[Enforcement]:
     counted = "pids" in cgroups or facts["processes"] == limits.pids
     return [
         *(
-            _enforcement(name, name in cgroups, cgroups.get(name, ""), groups.unavailable.get(name) or _NOT_JOINED)
+            report_enforcement(
+                name, name in cgroups, cgroups.get(name, ""), groups.unavailable.get(name) or _NOT_JOINED
+            )
             for name in ("memory", "cpu")
         ),
-        _enforcement("pids", counted, cgroups.get("pids", "RLIMIT_NPROC"), "no limit"),
+        report_enforcement("pids", counted, cgroups.get("pids", "RLIMIT_NPROC"), "no limit"),
         Enforcement("file-size", facts["file"] == limits.file_bytes, "RLIMIT_FSIZE"),
         Enforcement("open-files", facts["files"] <= limits.open_files, "RLIMIT_NOFILE"),
         Enforcement("tmp-size", True, "sized tmpfs"),
@@ -178,7 +122,7 @@ def _priorities(facts: Mapping[str, Any]) -> Sequence[Enforcement]:
     can_change = "an agent can change its score: the server has no CAP_SYS_RESOURCE"
     return [
         _cpu_priority(facts["nice"]),
-        _enforcement("memory-priority", later and stays, score, f"{score}; {can_change}" if later else score),
+        report_enforcement("memory-priority", later and stays, score, f"{score}; {can_change}" if later else score),
     ]
 
 
@@ -189,19 +133,17 @@ def _cpu_priority(nice: int) -> Enforcement:
     if has_autogroup_only():
         only = "acts only within their sessions while kernel.sched_autogroup_enabled is 1"
         return Enforcement("cpu-priority", False, f"{problem}; agents have the nice value {nice}, which {only}")
-    return _enforcement("cpu-priority", nice > 0, f"agents have the nice value {nice}; no weights: {problem}", problem)
+    return report_enforcement(
+        "cpu-priority", nice > 0, f"agents have the nice value {nice}; no weights: {problem}", problem
+    )
 
 
 def _users() -> Sequence[Enforcement]:
     root = os.geteuid() == 0
     return [
-        _enforcement("own-uid", root, "one host user for each agent", _NOT_AS_ROOT),
-        _enforcement("rootless", not root, "neither server nor containers are root", _AS_ROOT),
+        report_enforcement("own-uid", root, "one host user for each agent", _NOT_AS_ROOT),
+        report_enforcement("rootless", not root, "neither server nor containers are root", _AS_ROOT),
     ]
-
-
-def _enforcement(name: str, enforced: bool, reason: str, otherwise: str) -> Enforcement:
-    return Enforcement(name, enforced, reason if enforced else otherwise)
 
 
 def _unusable(reason: str, starter: ContainerStarter) -> Capabilities:

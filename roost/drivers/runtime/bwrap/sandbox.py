@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from roost.core.machine.process_priority import ProcessPriority
 from roost.core.machine.unix_socket import Stream
@@ -18,7 +18,14 @@ from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, HostUsers, remov
 from roost.drivers.runtime.bwrap.record import HostProcess
 from roost.drivers.runtime.bwrap.start import BindStage, confine_container, get_controllers, launch_in_thread
 from roost.drivers.runtime.contract import RuntimeFailed
-from roost.drivers.sandbox.contract import CommandProcess, Sandbox, SandboxCommand, SandboxProcess, SandboxProgram
+from roost.drivers.sandbox.contract import (
+    SCRIPT_FOLDER,
+    CommandProcess,
+    Sandbox,
+    SandboxCommand,
+    SandboxProcess,
+    SandboxProgram,
+)
 
 _START_SECONDS = 10.0
 _END_SECONDS = 10.0
@@ -41,10 +48,10 @@ class BwrapSandbox(Sandbox):
         self._thread = ThreadPoolExecutor(1, "sandbox")  # always the same thread, because of BindStage
 
     async def start(self, program: SandboxProgram) -> SandboxProcess:
-        return await _finish_start(self._start(program))
+        return await finish_start(self._start(program))
 
     async def run(self, command: SandboxCommand) -> CommandProcess:
-        return await _finish_start(self._run(command))
+        return await finish_start(self._run(command))
 
     async def remove_folder(self, folder: Path) -> None:
         await asyncio.to_thread(self._remove, folder)
@@ -68,7 +75,7 @@ class BwrapSandbox(Sandbox):
         group = self._new_group()
         (data, data_end), (control, control_end) = socket.socketpair(), socket.socketpair()
         connection = data.dup()  # a transport that fails to write would lose what it has not read yet
-        stream, controls = await _open_stream(data), await _open_stream(control)
+        stream, controls = await open_stream(data), await open_stream(control)
         async with _cleaned_up(group, stream[1], controls[1], connection):
             with closing(data_end), closing(control_end):
                 uid = await asyncio.to_thread(self._users.prepare_owner, command.folder)
@@ -79,7 +86,7 @@ class BwrapSandbox(Sandbox):
             except BaseException:
                 launched.close()
                 raise
-            return _BwrapCommand(_BwrapProcess(child, monitor, group, stream), connection, controls, launched)
+            return SocketCommand(_BwrapProcess(child, monitor, group, stream), connection, controls, launched)
 
     def _new_group(self) -> str:
         return f"roost-sandbox-{self._paths.mark[:8]}-{os.getpid()}-{next(_numbers)}"
@@ -89,7 +96,7 @@ class BwrapSandbox(Sandbox):
     ) -> launch.LaunchedBwrap:
         python, prefix = tools.running_interpreter()
         accessible = self._accessible_path(uid)
-        folders = {str(folder): accessible(folder) for folder in (python, *_library_folders(prefix))}
+        folders = {str(folder): accessible(folder) for folder in (python, *library_folders(prefix))}
         main = Path(plan.SANDBOX_PROGRAM)
         folders |= {str(main.with_name(name)): accessible(folder) for name, folder in program.packages.items()}
         arguments = partial(plan.sandbox_arguments, self._prepare_bwrap(uid), python, folders)
@@ -103,15 +110,14 @@ class BwrapSandbox(Sandbox):
     ) -> launch.LaunchedBwrap:
         accessible = self._accessible_path(uid)
         sources = {**command.programs, _SHELL: Path(_SHELL).resolve()}
-        programs = {str(folder): accessible(folder) for folder in _library_folders()}
+        programs = {str(folder): accessible(folder) for folder in library_folders()}
         programs |= {target: accessible(source) for target, source in sources.items()}
+        scripts = {f"{SCRIPT_FOLDER}/{name}": content for name, content in command.scripts.items()}
         folder = accessible(command.folder.parent) / command.folder.name  # one bind mount for all folders of a kind
         arguments = partial(plan.command_arguments, self._prepare_bwrap(uid), command, programs, folder)
         get_controllers().create(group, command.limits, cgroup.SANDBOX_WEIGHT)
         with get_controllers().spawn_inside(group):
-            return launch.launch_bwrap(
-                arguments, command.scripts, data.fileno(), uid, command.limits, output=control.fileno()
-            )
+            return launch.launch_bwrap(arguments, scripts, data.fileno(), uid, command.limits, output=control.fileno())
 
     def _accessible_path(self, uid: int | None) -> Callable[[Path], Path]:
         return Path.resolve if uid is None else self._stage.accessible_path
@@ -140,15 +146,22 @@ class _BwrapProcess(SandboxProcess):
         await cgroup.remove_ended_groups(get_controllers().group_paths(self._group))
 
 
-class _BwrapCommand(CommandProcess):
+class LaunchedProcess(Protocol):
+    def last_error_line(self) -> str: ...
+    def close(self) -> None: ...
+
+
+class SocketCommand(CommandProcess):
+    """Command that talks over sockets; `connection` is another descriptor of the process's own."""
+
     def __init__(
-        self, process: _BwrapProcess, connection: socket.socket, control: Stream, launched: launch.LaunchedBwrap
+        self, process: SandboxProcess, connection: socket.socket, control: Stream, launched: LaunchedProcess
     ) -> None:
         self._process = process
         self._connection = connection
         self.reader = process.reader
         self.control = control
-        self._launched: launch.LaunchedBwrap | None = launched
+        self._launched: LaunchedProcess | None = launched
         connection.setblocking(False)
 
     async def send(self, data: bytes) -> None:
@@ -177,7 +190,7 @@ class _OutputProtocol(asyncio.StreamReaderProtocol):
         super().connection_lost(None if isinstance(exc, ConnectionResetError) else exc)
 
 
-async def _open_stream(connection: socket.socket) -> Stream:
+async def open_stream(connection: socket.socket) -> Stream:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_STREAM_BYTES, loop=loop)
     transport, protocol = await loop.create_unix_connection(lambda: _OutputProtocol(reader, loop=loop), sock=connection)
@@ -187,7 +200,7 @@ async def _open_stream(connection: socket.socket) -> Stream:
 _P = TypeVar("_P", SandboxProcess, CommandProcess)
 
 
-async def _finish_start(start: Coroutine[Any, Any, _P]) -> _P:
+async def finish_start(start: Coroutine[Any, Any, _P]) -> _P:
     """Await a start; one that is cancelled is completed and then undone, because what it started is known then only."""
     starting = asyncio.create_task(start)
     try:
@@ -244,7 +257,7 @@ async def _end_monitor(pid: int) -> None:
     launch.reap_monitors()
 
 
-def _library_folders(*prefixes: Path) -> list[Path]:
-    """Return the folders of the system's libraries and of those below other prefixes."""
+def library_folders(*prefixes: Path) -> list[Path]:
+    """Return the folders of libraries of the system, and those below other prefixes."""
     folders = (base / name for base in dict.fromkeys((Path("/usr"), *prefixes)) for name in ("lib", "lib64", "lib32"))
     return [folder for folder in folders if folder.is_dir()]

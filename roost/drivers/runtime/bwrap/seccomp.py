@@ -11,18 +11,18 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_Instruction = tuple[int, int, int, int]
+Instruction = tuple[int, int, int, int]
 
 _LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
-_KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
+_KILL, ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 
-_NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
-_NEW_TIME = 0x80  # CLONE_NEWTIME, for unshare only: clone has its exit signal in these bits
-_UNIX, _INTERNET = 1, (2, 10)  # AF_UNIX; AF_INET, AF_INET6
-_PROTOCOLS = (0, 6, 17)  # the default of the type, TCP, UDP; not UDPLITE, MPTCP, SMC, SCTP or raw sockets
-_NETLINK = 16  # only with the protocol NETLINK_ROUTE (0), which getifaddrs uses
-_TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they insert input into another user's terminal
+NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+NEW_TIME = 0x80  # CLONE_NEWTIME, for unshare only: clone has its exit signal in these bits
+UNIX, INTERNET = 1, (2, 10)  # AF_UNIX; AF_INET, AF_INET6
+PROTOCOLS = (0, 6, 17)  # the default of the type, TCP, UDP; not UDPLITE, MPTCP, SMC, SCTP or raw sockets
+NETLINK = 16  # only with the protocol NETLINK_ROUTE (0), which getifaddrs uses
+TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they insert input into another user's terminal
 
 
 @dataclass(frozen=True)
@@ -69,65 +69,65 @@ ARCHITECTURES: Mapping[str, SeccompArchitecture] = {
 }
 
 
-def compile_filter(machine: str) -> bytes:
-    """Return the filter for a `platform.machine()`. Raises KeyError for an unsupported one."""
+def compile_filter(machine: str, more: Mapping[int, Sequence[Instruction]] | None = None) -> bytes:
+    """Return the filter for a `platform.machine()`, with `more` rules by number. Raises KeyError if unsupported."""
     architecture = ARCHITECTURES[machine]
-    code: list[_Instruction] = [
+    code: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, architecture.audit),
-        _return_action(_KILL),  # a 32-bit program, whose call numbers differ
+        return_action(_KILL),  # a 32-bit program, whose call numbers differ
         (_LOAD, 0, 0, _NUMBER),
     ]
     if architecture.second_abi is not None:
-        code += [(_GREATER_EQUAL, 0, 1, architecture.second_abi), _deny(errno.ENOSYS)]
+        code += [(_GREATER_EQUAL, 0, 1, architecture.second_abi), deny_call(errno.ENOSYS)]
     rules = _argument_rules()
-    for name, number in sorted(architecture.calls.items()):
-        body = rules.get(name, [_deny(errno.EPERM)])
+    bodies = {number: rules.get(name, [deny_call(errno.EPERM)]) for name, number in sorted(architecture.calls.items())}
+    for number, body in {**bodies, **(more or {})}.items():
         code += [(_EQUAL, 0, len(body), number), *body]
-    code.append(_return_action(_ALLOW))
+    code.append(return_action(ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-def _argument_rules() -> Mapping[str, Sequence[_Instruction]]:
+def _argument_rules() -> Mapping[str, Sequence[Instruction]]:
     """Return the rules for arguments by call; each ends with a return action."""
     return {
-        "clone": _deny_bits(_NEW_NAMESPACES),
+        "clone": deny_bits(NEW_NAMESPACES),
         # Its flags are in memory, which a filter cannot read; the C library falls back to clone.
-        "clone3": [_deny(errno.ENOSYS)],
-        "unshare": _deny_bits(_NEW_NAMESPACES | _NEW_TIME),
-        "ioctl": [_load_argument(1), *_if_equal(_TERMINAL_INPUT, _deny(errno.EPERM)), _return_action(_ALLOW)],
+        "clone3": [deny_call(errno.ENOSYS)],
+        "unshare": deny_bits(NEW_NAMESPACES | NEW_TIME),
+        "ioctl": [load_argument(1), *if_equal(TERMINAL_INPUT, deny_call(errno.EPERM)), return_action(ALLOW)],
         "socket": [
-            _load_argument(0),
-            *_if_equal((_UNIX,), _return_action(_ALLOW)),
-            *_if_equal(
-                _INTERNET,
-                _load_argument(2),
-                *_if_equal(_PROTOCOLS, _return_action(_ALLOW)),
-                _deny(errno.EPROTONOSUPPORT),
+            load_argument(0),
+            *if_equal((UNIX,), return_action(ALLOW)),
+            *if_equal(
+                INTERNET,
+                load_argument(2),
+                *if_equal(PROTOCOLS, return_action(ALLOW)),
+                deny_call(errno.EPROTONOSUPPORT),
             ),
-            *_if_equal((_NETLINK,), _load_argument(2), *_if_equal((0,), _return_action(_ALLOW))),
-            _deny(errno.EAFNOSUPPORT),
+            *if_equal((NETLINK,), load_argument(2), *if_equal((0,), return_action(ALLOW))),
+            deny_call(errno.EAFNOSUPPORT),
         ],
-        "socketpair": [_load_argument(0), *_if_equal((_UNIX,), _return_action(_ALLOW)), _deny(errno.EAFNOSUPPORT)],
+        "socketpair": [load_argument(0), *if_equal((UNIX,), return_action(ALLOW)), deny_call(errno.EAFNOSUPPORT)],
     }
 
 
-def _deny_bits(bits: int) -> list[_Instruction]:
-    return [_load_argument(0), (_ANY_BIT, 0, 1, bits), _deny(errno.EPERM), _return_action(_ALLOW)]
+def deny_bits(bits: int, index: int = 0) -> list[Instruction]:
+    return [load_argument(index), (_ANY_BIT, 0, 1, bits), deny_call(errno.EPERM), return_action(ALLOW)]
 
 
-def _if_equal(values: Sequence[int], *actions: _Instruction) -> list[_Instruction]:
+def if_equal(values: Sequence[int], *actions: Instruction) -> list[Instruction]:
     return [instruction for value in values for instruction in ((_EQUAL, 0, len(actions), value), *actions)]
 
 
-def _load_argument(index: int) -> _Instruction:
-    """Load the lower half: the kernel uses 32 bits of these arguments (both architectures are little-endian)."""
-    return _LOAD, 0, 0, _ARGUMENTS + 8 * index
+def load_argument(index: int, *, is_upper: bool = False) -> Instruction:
+    """Load a half: the kernel uses the lower 32 bits of most arguments (both architectures are little-endian)."""
+    return _LOAD, 0, 0, _ARGUMENTS + 8 * index + 4 * is_upper
 
 
-def _deny(number: int) -> _Instruction:
-    return _return_action(_ERRNO | number)
+def deny_call(number: int) -> Instruction:
+    return return_action(_ERRNO | number)
 
 
-def _return_action(value: int) -> _Instruction:
+def return_action(value: int) -> Instruction:
     return _RETURN, 0, 0, value

@@ -37,9 +37,9 @@ class TooManyTusUploads(TooManyRequests):
 
 
 class UploadNotHere(ServiceUnavailable):
-    """Unfinished bytes are on the disk of the server that received them, which a load balancer has to know."""
+    """Unfinished bytes are on the disk of the server that received them; others pass parts on while that runs."""
 
-    message = "The bytes of this upload are on another server or lost; all its parts must go to one server"
+    message = "The bytes of this upload are on another server or lost; try again later, or begin the upload again"
 
 
 VERSION = "1.0.0"
@@ -82,6 +82,7 @@ class TusUpload:
     """A resumable upload; sizes are in bytes.
 
     offset: acknowledged bytes. hashed: bytes whose leaf digests are stored. cid: set when the upload became a file.
+    host_id: the server with the acknowledged bytes.
     """
 
     id: str
@@ -98,6 +99,7 @@ class TusUpload:
     offset: int = 0
     hashed: int = 0
     cid: str | None = None
+    host_id: str | None = None
 
     @property
     def is_whole(self) -> bool:

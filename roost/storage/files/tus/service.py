@@ -54,11 +54,21 @@ _PERMANENT_ERRORS = frozenset(
 _EXPIRE_BATCH = 100
 
 
+find_host = store.find_host  # for requests that arrive at another server
+
+
 class TusUploadService:
     def __init__(
-        self, db: Database, drafts: DraftStore, content: ContentService, uploads: UploadService, uploads_url: str
+        self,
+        db: Database,
+        drafts: DraftStore,
+        content: ContentService,
+        uploads: UploadService,
+        uploads_url: str,
+        host_id: str | None = None,
     ) -> None:
         self._db = db
+        self._host_id = host_id
         self._drafts = drafts
         self._content = content
         self._uploads = uploads
@@ -75,7 +85,7 @@ class TusUploadService:
         """
         metadata = parse_upload_metadata(creation.fields)
         parse_upload_path(_filename(creation.fields))
-        transfer = _new_transfer(creation, metadata, await self._size_limit(creation))
+        transfer = _new_transfer(creation, metadata, await self._size_limit(creation), self._host_id)
         transfer.check_end(part_size)
         token = ids.random_bytes(32).hex()
         await self._drafts.create(transfer.id)
@@ -318,7 +328,7 @@ class _PartReceiver:
         self.transfer = after
 
 
-def _new_transfer(creation: NewTusUpload, metadata: UploadMetadata, limit: int) -> TusUpload:
+def _new_transfer(creation: NewTusUpload, metadata: UploadMetadata, limit: int, host_id: str | None) -> TusUpload:
     now = clock.utc_now()
     return TusUpload(
         id=ids.random_bytes(16).hex(),
@@ -332,6 +342,7 @@ def _new_transfer(creation: NewTusUpload, metadata: UploadMetadata, limit: int) 
         profile=metadata.profile or metadata_parsing.parse_profile(None),
         created_at=now,
         expires_at=now + LIFETIME,
+        host_id=host_id,
     )
 
 

@@ -28,6 +28,7 @@ transfers = sa.Table(
     sa.Column("cid", sa.String(128)),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("expires_at", UtcTime, nullable=False, index=True),
+    sa.Column("host_id", sa.String(36)),
 )
 
 transfer_leaves = sa.Table(
@@ -55,6 +56,12 @@ def find_by_token(connection: Connection, file_id: str, digest: bytes, at: datet
     """Find the upload with that token digest, unless it has expired."""
     query = transfers.select().where(transfers.c.digest == digest, transfers.c.file_id == file_id)
     return read_one(connection, query.where(transfers.c.expires_at > at), _transfer)
+
+
+def find_host(connection: Connection, digest: bytes) -> str | None:
+    """Return the host that has the bytes of an unfinished upload; None if there is none, or it is not known."""
+    query = sa.select(transfers.c.host_id).where(transfers.c.digest == digest, transfers.c.cid.is_(None))
+    return connection.execute(query).scalar()
 
 
 def find_transfer(connection: Connection, transfer_id: str) -> TusUpload | None:

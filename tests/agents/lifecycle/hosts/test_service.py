@@ -131,3 +131,15 @@ async def test_a_database_that_cannot_be_written_fails_the_check(database: Datab
     with pytest.raises(DBAPIError):
         await server.check_database()
     await server._heartbeat.stop()
+
+
+async def test_all_servers_have_one_certificate_sealed_in_the_database(database: Database) -> None:
+    made = iter("one two".split())
+    loads = [
+        service.load_certificate(database, Sealer(Sensitive(bytes(32))), lambda: Sensitive(next(made)))
+        for _ in range(2)
+    ]
+    assert [(await load).reveal() for load in loads] == ["one", "one"]
+    rows = database.run(lambda connection: connection.exec_driver_sql("SELECT sealed FROM server_certificates").all())
+    assert len(rows) == 1
+    assert b"one" not in bytes(rows[0][0])

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from roost.agents.library.skills.attachments import SkillRequirements
 from roost.agents.library.skills.delivery import SkillDelivery
 from roost.agents.library.skills.service import SkillService
 from roost.agents.lifecycle.archives.task_import import TaskImport
+from roost.agents.lifecycle.hosts.service import load_certificate
 from roost.agents.lifecycle.workflows.model import CreateAgent, LaunchSource, StartupInputs, TrustedAuthorities
+from roost.agents.lifecycle.workflows.move_targets import OtherServers
 from roost.agents.network.domains.service import AgentDomainService
 from roost.agents.network.routes.service import RouteService
+from roost.agents.registry.agent_containers import AgentContainers
 from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent, AgentProfile
 from roost.agents.registry.repository import AgentRepository, HostAgents
@@ -45,6 +49,8 @@ from roost.drivers.git.repositories import SandboxedRepositories
 from roost.drivers.runtime.bwrap.sandbox import BwrapSandbox
 from roost.drivers.runtime.contract import ContainerLimits, Runtime
 from roost.drivers.runtime.fake import FakeRuntime
+from roost.drivers.runtime.tls_carrier import make_bridge_certificate
+from roost.drivers.runtime.tls_peers import TlsPeerNetwork
 from roost.identity import tenants
 from roost.identity.caller import Caller, CallerKind, Plan
 from roost.identity.gateway_tokens import GatewayTokens, TokenReads
@@ -73,6 +79,9 @@ class OpenRelays:
     async def close(self, agent_id: str) -> None:
         self.open_now.discard(agent_id)
 
+    def list_open(self) -> Collection[str]:
+        return list(self.open_now)
+
     async def close_all(self) -> None:
         self.open_now.clear()
 
@@ -100,17 +109,29 @@ class LifecycleEnv:
     """Services of one server process; several can use one folder and database, one after the other."""
 
     def __init__(
-        self, db: Database, runtime: Runtime, folder: Path, *, host: str, lease: float, every: float, build: float
+        self,
+        db: Database,
+        runtime: Runtime,
+        folder: Path,
+        *,
+        host: str,
+        address: str | None,
+        lease: float,
+        every: float,
+        build: float,
     ) -> None:
         self.db, self.runtime = db, runtime
         self.engine, self.relays = ControlledEngine(), OpenRelays()
         self.queue = OperationWorker(db, owner=host, lease=lease)
         self.agents = AgentRepository(db, SEALER, {Plan.FREE: 1, Plan.PAID: 20}, host)
         self.host_agents = HostAgents(db, host)
+        load = partial(load_certificate, db, SEALER, partial(make_bridge_certificate, "servers"))
+        self.peers = TlsPeerNetwork(address, "1.0", load)
         self.gateways = GatewayTokens(db, SEALER)
         self.secrets = SecretService(db, SEALER, self.agents)
         self.channels = ChannelRepository(db, SEALER, self.agents)
-        self.runtimes = AgentRuntimes(self.agents, runtime, [self.engine])
+        containers = runtime if isinstance(runtime, AgentContainers) else AgentContainers([runtime], self.host_agents)
+        self.runtimes = AgentRuntimes(self.agents, containers, [self.engine])
         self.instances = TemplateInstanceService(
             db,
             self.runtimes,
@@ -127,7 +148,11 @@ class LifecycleEnv:
         names = DomainService(db, DomainMirror(db), FakeDns(), PlatformNames("localhost", "agents.localhost", ()))
         domains = AgentDomainService(self.runtimes, names, _origin, lambda *_: None)
         options = LifecycleOptions(
-            ContainerLimits(), TrustedAuthorities(), _prepare, reconcile_seconds=every, build_seconds=build
+            ContainerLimits(),
+            TrustedAuthorities(),
+            _prepare,
+            reconcile_seconds=every,
+            build_seconds=build,
         )
         registry = RegistryServices(
             operations=self.queue,
@@ -145,7 +170,9 @@ class LifecycleEnv:
             requirements=SkillRequirements(self.secrets, self.runtimes, EgressPolicy()),
             instances=self.instances,
         )
-        self.start = build_start_services(registry, library, _equip, self.git, options)
+        self.start = build_start_services(
+            registry, library, _equip, self.git, options, OtherServers(self.peers, "s3://bucket")
+        )
         self.services = build_lifecycle_services(
             registry,
             StoredSetup(self.secrets, self.channels, ChannelValidator([], lambda *_: None), _no_secrets),
@@ -202,18 +229,22 @@ async def open_lifecycle_env(
     reconcile: bool = False,
     runtime: Runtime | None = None,
     host: str = "host",
+    address: str | None = None,
     lease: float = 15.0,
     every: float = 0.05,
     build: float = 60.0,
 ) -> AsyncIterator[LifecycleEnv]:
     """Run the services of a server; at the end they stop as in a crash, and containers keep running."""
-    env = LifecycleEnv(db, runtime or FakeRuntime(folder), folder, host=host, lease=lease, every=every, build=build)
+    runtime = runtime or FakeRuntime(folder)
+    env = LifecycleEnv(db, runtime, folder, host=host, address=address, lease=lease, every=every, build=build)
     if reconcile:
         await env.services.reconciler.start()
     await env.queue.start()
+    await env.peers.start()
     try:
         yield env
     finally:
+        await env.peers.stop()
         await env.services.reconciler._watch.stop()
         await env.queue.stop(grace=0)
 

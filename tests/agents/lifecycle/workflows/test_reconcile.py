@@ -218,7 +218,9 @@ async def test_a_start_with_many_agents_writes_as_often_as_with_one(
     writes: list[object] = []
     write = database.write
     monkeypatch.setattr(database, "write", lambda fn: writes.append(fn) or write(fn))
-    env = LifecycleEnv(database, FakeRuntime(folder), folder, host="host", lease=15.0, every=60.0, build=60.0)
+    env = LifecycleEnv(
+        database, FakeRuntime(folder), folder, host="host", address=None, lease=15.0, every=60.0, build=60.0
+    )
     counts: list[int] = []
     for new in (1, 9):
         for _ in range(new):

@@ -11,6 +11,8 @@ from roost.agents.lifecycle.workflows.start_steps import StartContext
 from roost.agents.registry.model import AgentState
 from roost.core.db import Database
 from roost.core.problem import ServiceUnavailable
+from roost.drivers.runtime.contract import Container, ContainerSpec
+from roost.drivers.runtime.fake import FakeRuntime
 from roost.work import OperationState
 from tests.agents.lifecycle.workflows.lifecycle_env import LifecycleEnv, open_lifecycle_env
 from tests.architecture.code import ROOT
@@ -84,6 +86,25 @@ async def test_a_container_that_does_not_start_is_undone(env: LifecycleEnv, monk
         async with env.start.start.open_workspace(agent):
             pass
     assert env.relays.open_now == set()
+
+
+async def test_a_start_shows_what_it_waits_for_until_it_ends(database: Database, tmp_path: Path) -> None:
+    class WaitingRuntime(FakeRuntime):
+        async def start(self, spec: ContainerSpec) -> Container:
+            assert spec.report_wait is not None
+            for reason in ("The node loads the image", "Its files are in /var/lib/kubelet/x"):
+                await spec.report_wait(reason)
+                shown.append((await env.agents.get(spec.agent_id)).reason)
+            return await super().start(spec)
+
+    shown: list[str | None] = []
+    async with open_lifecycle_env(database, tmp_path, runtime=WaitingRuntime(tmp_path)) as env:
+        agent = await env.create_row()
+        assert (await env.run(START, agent.id)).state is OperationState.DONE
+        assert shown == ["The node loads the image", "Its files are in [path]"]
+        found = await env.agents.get(agent.id)
+        assert (found.state, found.reason) == (AgentState.RUNNING, None)
+        await env.runtime.delete(agent.id)
 
 
 async def test_an_agent_over_its_limit_has_a_container_without_a_gateway(

@@ -139,3 +139,19 @@ async def test_unreadable_catalog_is_tried_again(catalogs: AgentCatalogs, keys: 
         await ids(catalogs, "a")
     keys.fails = None
     assert (await ids(catalogs, "a"))[0] == "m"
+
+
+async def test_one_that_may_be_outdated_is_read_again_and_kept_if_it_is_not(
+    catalogs: AgentCatalogs, keys: AgentKeys
+) -> None:
+    await ids(catalogs, "a")
+    catalogs.forget(None)
+    assert await ids(catalogs, "a") == ["m", "mine/m", "near/n"]
+    assert (keys.reads, len(keys.made)) == (2, 1)
+    await ids(catalogs, "a")
+    assert keys.reads == 2
+    keys.has["a"] = ["new"]
+    catalogs.forget(None)
+    assert await ids(catalogs, "a") == ["m", "new/m", "near/n"]
+    await until(lambda: keys.made[0][1].closed == 1)
+    assert [upstream.name for _, upstream in keys.made] == ["mine", "new"]

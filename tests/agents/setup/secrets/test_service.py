@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import closing
 
 import pytest
 
@@ -25,12 +26,13 @@ from roost.agents.setup.secrets.model import (
 from roost.agents.setup.secrets.provider_keys import ProviderKeys
 from roost.agents.setup.secrets.sealed_secrets import SecretEnvironment
 from roost.agents.setup.secrets.service import SecretService
-from roost.core.db import Database
+from roost.core.db import ChangeListener, Database
 from roost.core.problem import Problem
 from roost.core.seal import Sealer, SealingKeyMissing, SealingKeys
 from roost.core.sensitive import Sensitive
 from roost.identity import tenants
 from roost.identity.caller import Plan
+from tests.drivers.model.local import until
 
 KEY = Sensitive(bytes(32))
 
@@ -230,16 +232,32 @@ async def test_logs_hide_secrets_and_not_variables(env: SecretsEnv) -> None:
 
 
 async def test_listeners_are_notified_of_every_change(env: SecretsEnv) -> None:
-    heard: list[str] = []
+    heard: list[str | None] = []
     env.secrets.subscribe(heard.append)
     secret, one, two = await env.add("A"), env.agent(), env.agent()
     await env.attach(one, secret)
     await env.attach(two, secret)
     assert heard == [one, two]
     await env.secrets.update(env.tenant, secret.id, "x")
-    assert sorted(heard[2:]) == sorted([one, two])
+    assert {*heard[2:]} == {one, two}
     await env.secrets.detach(two, secret.id)
     assert heard[4:] == [two]
+
+
+@pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)])
+async def test_listeners_are_notified_of_a_change_by_another_server(env: SecretsEnv, database_url: str) -> None:
+    agent, secret = env.agent(), await env.add("A")
+    with closing(Database(database_url)) as other:
+        heard: list[str | None] = []
+        SecretsEnv(other).secrets.subscribe(heard.append)
+        listener = ChangeListener(other)
+        listener.start()
+        await until(lambda: heard == [None], 60)  # it listens; what was before is not known
+        await env.attach(agent, secret)
+        await until(lambda: heard == [None, agent], 60)
+        await env.secrets.update(env.tenant, secret.id, "new")
+        await until(lambda: heard == [None, agent, agent], 60)
+        await listener.stop()
 
 
 async def test_swapped_envelopes_do_not_open(env: SecretsEnv) -> None:

@@ -25,6 +25,7 @@ def test_the_platforms_settings_are_in_files_of_their_own(tmp_path: Path) -> Non
     assert set(plan.files) == {".roost/hermes/config.yaml", ".roost/hermes/.env", plugin}
     model = json.loads(plan.files[".roost/hermes/config.yaml"])["model"]
     assert (model["default"], model["base_url"]) == ("first", SETUP.model_url)
+    assert model["ollama_num_ctx"] == 0  # chats send no other requests to the model gateway
     env = dict(line.split("=", 1) for line in plan.files[".roost/hermes/.env"].decode().splitlines())
     assert env["API_SERVER_KEY"] == "internal-token"
     assert env["API_SERVER_HOST"] == "127.0.0.1"

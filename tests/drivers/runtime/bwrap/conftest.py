@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers.runtime.bwrap.containers import RunningContainer, Start, containers
+from roost.drivers.runtime.bwrap.driver import BwrapRuntime
+from tests.conformance.containers import RunningContainer, Start, containers
 
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with containers(tmp_path / "data") as start_container:
+    async with containers(BwrapRuntime(tmp_path / "data")) as start_container:
         yield start_container
 
 

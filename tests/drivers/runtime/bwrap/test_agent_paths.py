@@ -6,7 +6,7 @@ import pytest
 
 from roost.drivers.runtime.bwrap.agent_paths import AgentPaths, claim_start, is_start_claimed
 from roost.drivers.runtime.contract import RuntimeFailed
-from tests.drivers.runtime.bwrap.containers import AS_ROOT
+from tests.conformance.containers import AS_ROOT
 
 root = pytest.mark.skipif(not AS_ROOT, reason="only root can give each agent its own user")
 

@@ -10,7 +10,7 @@ import pytest
 
 from roost.drivers.runtime.bwrap.start import BindStage, is_reachable
 from roost.drivers.runtime.contract import RuntimeFailed
-from tests.drivers.runtime.bwrap.containers import AS_ROOT
+from tests.conformance.containers import AS_ROOT
 
 root = pytest.mark.skipif(not AS_ROOT, reason="only root can mount")
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from roost.drivers.runtime.bwrap.record import HostProcess, load_record
 from roost.drivers.runtime.bwrap.start import get_controllers
 from roost.drivers.runtime.contract import ContainerSpec, RuntimeFailed
 from roost.warden_client.errors import ContainerNotRunning
+from tests.conformance.containers import AS_ROOT, RunningContainer, Start, containers
 from tests.conformance.runtimes import drop_stream, until
-from tests.drivers.runtime.bwrap.containers import AS_ROOT, RunningContainer, Start, containers
 
 pytestmark = pytest.mark.container
 _ROUNDS = int(os.environ.get("ROOST_TEST_ROUNDS", "5"))
@@ -105,7 +105,7 @@ async def test_sockets_are_for_the_server_and_relays_for_the_agent(container: Ru
 
 
 async def test_a_folder_whose_path_is_too_long_for_a_socket(tmp_path: Path) -> None:
-    async with containers(tmp_path / ("long" * 40)) as start:
+    async with containers(BwrapRuntime(tmp_path / ("long" * 40))) as start:
         assert await (await start("one")).is_responsive()
 
 

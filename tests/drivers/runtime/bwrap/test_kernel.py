@@ -9,7 +9,7 @@ import pytest
 from roost.drivers.runtime.bwrap import kernel
 from roost.net.addresses import is_public
 from roost.warden import transparent_proxy
-from tests.drivers.runtime.bwrap.containers import AS_ROOT, Start
+from tests.conformance.containers import AS_ROOT, Start
 
 
 @pytest.mark.container

@@ -56,7 +56,8 @@ async def test_a_failure_is_reported_with_the_last_error_line(run: Run) -> None:
 async def test_an_agents_user_has_its_own_ids_and_limits(run: Run) -> None:
     limits = ContainerLimits()
     script = "ulimit -n; ulimit -u; ulimit -c; id -ru; id -rg; grep -E '^(Uid|Gid|Groups|CapPrm)' /proc/self/status"
-    launched = run(f"read <&$BLOCK; echo $({script}) >&2", UID)
+    launched = run(f"echo began >&2; read <&$BLOCK; echo $({script}) >&2", UID)
+    await until(lambda: launched.last_error_line() == "began")  # until its program runs, its saved user is still root
     launch.set_limits(launched.monitor, limits, UID)
     launched.unblock()
     with pytest.raises(RuntimeFailed):

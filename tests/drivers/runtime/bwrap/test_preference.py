@@ -7,7 +7,7 @@ import pytest
 
 from roost.core.machine import process_priority
 from roost.drivers.runtime.bwrap.driver import PREFERRED_WEIGHT, BwrapRuntime, PreferredContainers
-from tests.drivers.runtime.bwrap.containers import RunningContainer, Start
+from tests.conformance.containers import RunningContainer, Start
 from tests.drivers.runtime.bwrap.priorities import weight_of, weights
 
 

@@ -11,7 +11,7 @@ from roost.drivers.runtime.bwrap import cgroup
 from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.record import read_stat
 from roost.drivers.runtime.bwrap.start import has_autogroup_only
-from tests.drivers.runtime.bwrap.containers import AS_ROOT, RunningContainer, Start
+from tests.conformance.containers import AS_ROOT, RunningContainer, Start
 from tests.drivers.runtime.bwrap.priorities import HAS_WEIGHTS, weight_of, weights
 
 

@@ -7,7 +7,7 @@ from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.probe import machine_advice
 from roost.drivers.runtime.bwrap.start import get_controllers
 from roost.drivers.runtime.contract import Container, ContainerSpec, ContainerStartTimedOut
-from tests.drivers.runtime.bwrap.containers import AS_ROOT
+from tests.conformance.containers import AS_ROOT
 
 
 @pytest.mark.container

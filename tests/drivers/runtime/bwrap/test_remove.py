@@ -1,4 +1,5 @@
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,4 +70,16 @@ def test_many_sibling_folders(tmp_path: Path) -> None:
     for number in range(200):
         (tmp_path / f"tree/{number}/{number}").mkdir(parents=True)
     remove_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+
+
+def test_removals_of_one_tree_at_the_same_time(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"tree/{number}/{number}").mkdir(parents=True)
+        for name in range(20):
+            (tmp_path / f"tree/{number}/{name}.txt").write_text("x")
+    with ThreadPoolExecutor() as threads:
+        removals = [threads.submit(remove_tree, tmp_path / "tree") for _ in range(3)]
+    for removal in removals:
+        removal.result()
     assert not (tmp_path / "tree").exists()

@@ -15,16 +15,14 @@ import pytest
 from roost.drivers.runtime.bwrap.agent_paths import remove_tree
 from roost.drivers.runtime.bwrap.start import get_controllers, is_reachable
 from roost.drivers.runtime.contract import ContainerLimits
-from tests.drivers.runtime.bwrap.containers import AS_ROOT, PYTHON
+from tests.conformance.containers import AS_ROOT, PYTHON
 
 UID = "64999"
 CHECKOUT = Path(__file__).parents[4]
 PACKAGES = Path(sysconfig.get_paths()["purelib"])
 SUITES = (
     "test_isolation.py",
-    "test_limits.py",
     "test_priority.py",
-    "test_egress.py",
     "test_probe.py",
     "test_driver.py",
     "test_sandbox.py",
@@ -33,15 +31,18 @@ SUITES = (
 )
 CONFORMANCE = Path("tests/conformance")
 TESTS = (
+    "test_container_isolation.py",
+    "test_container_limits.py",
+    "test_container_egress.py",
     "test_container_files.py::test_a_folder_without_permission_is_refused",
     "test_containers.py::test_the_wardens_memory_is_not_readable",
     "test_container_trees.py::test_a_closed_folder_is_scanned_with_an_error",
     "test_container_watch.py::test_a_workspace_that_cannot_be_read_is_not_watched",
 )
-"""Tests of conformance that need a fake container without root's permissions."""
+"""What a plain user's containers are; the last four need a fake container without root's permissions."""
 DELEGATED = (
-    "test_limits.py::test_a_memory_hog_is_killed_alone",
-    "test_limits.py::test_processor_time_is_limited",
+    CONFORMANCE / "test_container_limits.py::test_a_memory_hog_is_killed_alone",
+    CONFORMANCE / "test_container_limits.py::test_processor_time_is_limited",
     "test_priority.py::test_all_agents_share_one_group_below_the_servers_weight",
     "test_priority.py::test_threads_return_to_the_servers_group_after_a_start",
     "test_sandbox.py::test_memory_is_limited",
@@ -109,7 +110,19 @@ def run_as_plain_user(tests: Sequence[str | Path], groups: Sequence[Path] = ()) 
                 *("sh", "-ec", f'{enter}exec "$@"', "sh"),
                 *("setpriv", "--reuid", UID, "--regid", UID, "--clear-groups", "--"),
                 *("env", "-i", "PATH=/usr/bin:/bin", f"HOME={folder}", "PYTHONDONTWRITEBYTECODE=1"),
-                *(f"PYTHONPATH={PACKAGES}", PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+                *(
+                    f"PYTHONPATH={PACKAGES}",
+                    PYTHON,
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-m",
+                    "not docker",
+                    "-p",
+                    "no:cacheprovider",
+                    "-p",
+                    "no:xdist",
+                ),
                 *("-o", "addopts=--import-mode=importlib", f"--basetemp={folder}/t", "--rootdir", CHECKOUT),
                 *(test if isinstance(test, Path) else Path(__file__).with_name(test) for test in tests),
             ],

@@ -9,7 +9,7 @@ from roost.drivers.runtime.bwrap.driver import BwrapRuntime
 from roost.drivers.runtime.bwrap.start import get_controllers
 from roost.drivers.runtime.contract import ContainerSpec, EngineVersion, RuntimeFailed
 from roost.warden_client.errors import ContainerNotRunning
-from tests.drivers.runtime.bwrap.containers import RunningContainer, Start, containers
+from tests.conformance.containers import RunningContainer, Start, containers
 
 pytestmark = pytest.mark.container
 
@@ -45,7 +45,7 @@ async def test_a_container_that_is_killed_during_its_start_may_be_started_again(
 
 
 async def test_many_containers_start_concurrently(tmp_path: Path) -> None:
-    async with containers(tmp_path / "data") as start:
+    async with containers(BwrapRuntime(tmp_path / "data")) as start:
         started: list[RunningContainer] = await asyncio.gather(*(start(f"agent-{number}") for number in range(12)))
         assert all(await asyncio.gather(*(container.is_responsive() for container in started)))
         assert len({container.pid for container in started}) == 12

@@ -11,7 +11,7 @@ from roost.storage.content.unixfs.profile import UNIXFS_V1_2025, V0, V1
 from roost.storage.files.model import FileMetadata
 from roost.storage.files.uploads.model import UploadMetadata, parse_upload_metadata
 
-LATER = clock.utc_now().replace(microsecond=0) + timedelta(hours=1)
+LATER = clock.utc_now().replace(microsecond=0) + timedelta(days=1)
 
 
 def test_empty_form_has_the_defaults() -> None:

@@ -4,21 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from ipaddress import ip_address
-from pathlib import Path
 
-import pytest
-
-from roost.drivers.runtime.bwrap.driver import BwrapRuntime
-from tests.drivers.runtime.bwrap.containers import Start
-
-pytestmark = pytest.mark.container
+from roost.drivers.runtime.contract import Runtime
+from tests.conformance.containers import Start
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n"
 NO_PROXY = ["env", "-u", "http_proxy", "-u", "HTTP_PROXY", "-u", "ALL_PROXY"]
 
 
 @asynccontextmanager
-async def proxy(runtime: BwrapRuntime, agent_id: str) -> AsyncIterator[list[str]]:
+async def proxy(runtime: Runtime, agent_id: str) -> AsyncIterator[list[str]]:
     """Serve an HTTP CONNECT proxy on the agent's relay that answers as every host; yield the request lines."""
     requests: list[str] = []
 
@@ -36,9 +31,9 @@ async def proxy(runtime: BwrapRuntime, agent_id: str) -> AsyncIterator[list[str]
         yield requests
 
 
-async def test_a_program_without_proxy_support_reaches_hosts_by_name(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
-        container = await start("one", egress="proxy", relays={8798: "proxy"})
+async def test_a_program_without_proxy_support_reaches_hosts_by_name(start: Start) -> None:
+    container = await start("one", egress="proxy", relays={8798: "proxy"})
+    async with proxy(container.runtime, "one") as requests:
         curl = await container.run(
             *NO_PROXY, "curl", "-sS", "-m", "10", "--retry", "5", "--retry-connrefused", "http://a.example/"
         )
@@ -64,9 +59,9 @@ while True:
 """
 
 
-async def test_names_have_public_addresses_for_programs_that_reject_others(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
-        container = await start("one", egress="proxy", relays={8798: "proxy"})
+async def test_names_have_public_addresses_for_programs_that_reject_others(start: Start) -> None:
+    container = await start("one", egress="proxy", relays={8798: "proxy"})
+    async with proxy(container.runtime, "one") as requests:
         address = await container.run_python(resolve("guarded.example"))
         assert ip_address(address).is_global
         pinned = (
@@ -78,9 +73,9 @@ async def test_names_have_public_addresses_for_programs_that_reject_others(start
         assert requests == ["CONNECT guarded.example:80 HTTP/1.1"]
 
 
-async def test_an_address_without_a_name_leads_nowhere(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
-        container = await start("one", egress="proxy", relays={8798: "proxy"})
+async def test_an_address_without_a_name_leads_nowhere(start: Start) -> None:
+    container = await start("one", egress="proxy", relays={8798: "proxy"})
+    async with proxy(container.runtime, "one") as requests:
         address = await container.run_python(resolve("a.example"))
         unused = address.rpartition(".")[0] + ".250"
         received = await container.run_python(
@@ -96,9 +91,9 @@ async def test_an_address_without_a_name_leads_nowhere(start: Start, tmp_path: P
         assert not requests
 
 
-async def test_a_program_with_proxy_support_uses_it(start: Start, tmp_path: Path) -> None:
-    async with proxy(BwrapRuntime(tmp_path / "data"), "one") as requests:
-        container = await start("one", egress="proxy", relays={8798: "proxy"})
+async def test_a_program_with_proxy_support_uses_it(start: Start) -> None:
+    container = await start("one", egress="proxy", relays={8798: "proxy"})
+    async with proxy(container.runtime, "one") as requests:
         curl = await container.run(
             "curl", "-sS", "-m", "10", "-p", "-x", "http://127.0.0.1:8798", "http://b.example:81/"
         )

@@ -1,0 +1,1 @@
+"""Sandboxes without namespaces, by Landlock and seccomp, for servers that may not make any."""
