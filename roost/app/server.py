@@ -30,7 +30,7 @@ from roost.app.storage_services import (
     measure_content,
     start_storage_services,
 )
-from roost.core.db import ChangeListener
+from roost.core.db import ChangeListener, UsageExchange
 from roost.core.machine.disk_space import READY_RESERVE, read_disk_space
 from roost.core.machine.threads import run_in_daemon_thread
 from roost.core.problem import ServiceUnavailable
@@ -68,10 +68,11 @@ class DiskFull(ServiceUnavailable):
 
 @dataclass(frozen=True)
 class MonitoringServices(ServiceGroup):
-    """What operators learn of requests, and clients of changes."""
+    """What operators learn of requests, clients of changes, and servers of each other."""
 
     metrics: CollectorRegistry
     changes: ChangeListener
+    usage: UsageExchange
     events: EventService
 
 
@@ -105,6 +106,8 @@ class RoostServer:
             stack.push_async_callback(close_runtimes, self.drivers.runtimes)
             stack.push_async_callback(self.monitoring.changes.stop)
             self.monitoring.changes.start()
+            stack.push_async_callback(self.monitoring.usage.stop)
+            await self.monitoring.usage.start()
             stack.push_async_callback(events.stop)
             events.start()
             stack.push_async_callback(rotation_watch.stop)
@@ -152,8 +155,6 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     drivers = _share_repositories(core, drivers)
     domains = build_domain_services(core, drivers.dns, tls_proxy)
     storage = build_storage_services(core, drivers.storage, domains.domains)
-    monitoring = MonitoringServices(CollectorRegistry(), ChangeListener(core.db), EventService(core.db))
-    observe = _request_observer(monitoring.metrics)
     limits = RateLimits(
         caller_requests=settings.rate_limit,
         caller_bytes=settings.rate_limit_bytes,
@@ -161,6 +162,10 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
         host_bytes=settings.host_rate_limit_bytes,
         limits_loopback=settings.rate_limit_loopback,
     )
+    failures = core.identity.sessions.failed_logins.limiter
+    usage = UsageExchange(core.db, [*limits.limiters, *([] if failures is None else [failures])])
+    monitoring = MonitoringServices(CollectorRegistry(), ChangeListener(core.db), usage, EventService(core.db))
+    observe = _request_observer(monitoring.metrics)
     api = create_application(registry, core.addresses, permission_router)
     asgi = add_middleware(
         _build_gateway(core, drivers, storage, responses, api),

@@ -12,13 +12,13 @@ class FailedLoginThrottle:
     """Counter of failed credentials by client, at most `attempts` a minute; None for no limit."""
 
     def __init__(self, attempts: int | None = 300) -> None:
-        self._limiter = None if attempts is None else RateLimiter(RatePolicy("failures", "failed attempts", attempts))
+        self.limiter = None if attempts is None else RateLimiter(RatePolicy("failures", "failed attempts", attempts))
 
     def record_failure(self, client: str | None) -> None:
         """Count a failure; None is a client without limits. Raises TooManyAttempts if it has no attempts left."""
-        if client is None or self._limiter is None:
+        if client is None or self.limiter is None:
             return
         try:
-            self._limiter.take(client, clock.monotonic_seconds())
+            self.limiter.take(client, clock.monotonic_seconds())
         except RateLimitExceeded as exceeded:
             raise TooManyAttempts(retry_after=exceeded.retry_after) from None

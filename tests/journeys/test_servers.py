@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.engine, pytest.mark.postgres, pytest.mark.container, p
 
 
 @contextmanager
-def serve_two(folder: Path, database_url: str) -> Iterator[list[ServerProcess]]:
+def serve_two(folder: Path, database_url: str, **settings: str) -> Iterator[list[ServerProcess]]:
     with s3_server() as address, ExitStack() as stack:
         create_client(address).create_bucket(Bucket="shared")
         shared = {"ROOST_DATABASE_URL": database_url, "ROOST_BLOBS": "s3://shared/roost", "ROOST_KEK": "0" * 64}
         shared |= {"AWS_ENDPOINT_URL": address, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
-        shared |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+        shared |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"} | settings
         yield [
             stack.enter_context(up(folder / name, "--no-first-agent", ROOST_PEER_ADDRESS=f"127.0.0.1:{port}", **shared))
             for name, port in zip(("one", "two"), find_free_ports(2), strict=True)
@@ -124,3 +124,15 @@ def test_every_server_answers_for_every_agent(tmp_path: Path, database_url: str)
         with two.client() as client:
             client.delete(f"/v0/agents/{name}").raise_for_status()
         assert list(one.warden_pids()) == []
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_a_caller_has_one_quota_at_all_servers(tmp_path: Path, database_url: str) -> None:
+    limits = {"ROOST_RATE_LIMIT": "100", "ROOST_RATE_LIMIT_LOOPBACK": "true"}
+    with serve_two(tmp_path, database_url, **limits) as (one, two), one.client() as at_one, two.client() as at_two:
+        at_two.headers = at_one.headers
+        while at_one.get("/v0/agents").status_code == 200:
+            pass
+        answers = []
+        until(lambda: answers.append(at_two.get("/v0/agents").status_code) or answers[-1] == 429, every=0.1)
+        assert len(answers) <= 50  # about ten a second, of the hundred that it would grant by itself

@@ -361,12 +361,11 @@ ROWS: Mapping[str, Sequence[Row]] = {
     "0022": [],  # indexes
     "0048": [],  # the rows of segments in another form
     "0049": [],  # indexes
-    "0050": [],  # a column
     "0051": [
         ("agent_copies", {"host_id": "h1", "agent_id": "a1"}),
         ("server_certificates", {"id": "servers", "sealed": sealed(b"key", "server_certificates/servers")}),
     ],
-    **dict.fromkeys(("0052", "0055"), ()),  # columns
+    **dict.fromkeys(("0050", "0052", "0055"), ()),  # columns
     "0053": [
         (
             "git_repositories",
@@ -382,6 +381,7 @@ ROWS: Mapping[str, Sequence[Row]] = {
         )
     ],
     "0054": [("leases", {"name": "content scrub", "token": 2, "expires_at": THEN})],
+    "0056": [("rate_usage", {"process_id": "p", "usage": '{"u1":{"requests":{"::1":3}}}', "written_at": THEN})],
     "0039": [
         _vectors("f1", state="indexed", model="m" * 300, dimension=2, chunks=2, chunks_done=2),
         _vectors("f6", state="indexing", model="m", dimension=2, chunks=10_000, chunks_done=64),

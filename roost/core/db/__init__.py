@@ -28,3 +28,4 @@ from roost.core.db.types import ActorText as ActorText
 from roost.core.db.types import IdQuery as IdQuery
 from roost.core.db.types import JsonText as JsonText
 from roost.core.db.types import UtcTime as UtcTime
+from roost.core.db.usage_exchange import UsageExchange as UsageExchange

@@ -54,6 +54,7 @@ class RateLimits:
         callers = [limiter for limiter in (self._caller_requests, self._caller_bytes) if limiter is not None]
         hosts = [limiter for limiter in (self._host_requests, self._host_bytes) if limiter is not None]
         self._caller_fields, self._all_fields = _create_fields(callers), _create_fields(callers + hosts)
+        self.limiters = callers + hosts
 
     def start_request(
         self, client: str | None, host: str | None = None, credential: bytes | None = None
