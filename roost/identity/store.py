@@ -93,7 +93,10 @@ def find_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
 
 def lock_tenant(connection: Connection, tenant_id: str) -> Tenant | None:
     """Return the tenant and lock its row until the transaction ends; lock it before counting its rows."""
-    return read_one(connection, tenants.select().where(tenants.c.id == tenant_id).with_for_update(), _tenant)
+    query = tenants.select().where(tenants.c.id == tenant_id)
+    # Rows that refer to the tenant share its key: without `key_share`, two transactions that insert some, and lock it
+    # then, wait for each other.
+    return read_one(connection, query.with_for_update(key_share=True), _tenant)
 
 
 def set_plan(connection: Connection, tenant_id: str, plan: Plan) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from roost.core.db import Database
@@ -38,6 +39,18 @@ def chosen(database: Database, tenant: str, **filter_: Any) -> list[str]:
     keys, count = database.run(lambda connection: store.filter_keys(connection, tenant, KeyFilter(**filter_), 0, 100))
     assert count == len(keys)
     return [key.id for key in keys]
+
+
+@pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_transactions_that_insert_rows_of_a_tenant_can_lock_it(database: Database, tenant: str) -> None:
+    key = keep(database, tenant)
+    with database.writer.begin() as one, database.writer.begin() as two:
+        for number, connection in enumerate((one, two)):
+            connection.execute(sa.text("SET LOCAL lock_timeout = '5s'"))
+            store.add_key(connection, replace(key, id=f"n{number}", handle=None))
+        assert store.lock_tenant(one, tenant) is not None
+        one.commit()
+        assert store.lock_tenant(two, tenant) is not None
 
 
 @pytest.mark.parametrize(
