@@ -5,6 +5,7 @@ JOBS ?= 2
 CASES ?= 20000
 POINTS ?= 400
 RUNTIME ?= bwrap
+FLEET ?= 600 300 60
 
 help:  ## what can be typed here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -69,9 +70,12 @@ fuzz: setup  ## CASES=20000 requests made from the description of the API; fails
 chaos: setup  ## kill server and containers at POINTS=400 random points of snapshots, pushes, skills and more; RUNTIME=docker
 	@$(BIN)/python -m tests.chaos $(RUNTIME) $(POINTS)
 
+chaos-fleet: setup  ## kill, pause and cut off servers of a cluster and of two Docker hosts under load; FLEET="seconds fakes hermes"
+	@$(BIN)/python -m tests.chaos.fleet_chaos $(FLEET)
+
 fix:  ## format, and let the linter mend what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python scripts/dashboard.py fix
 
-.PHONY: help setup up dashboard docs screenshots test check bench bench-scale images compose fuzz chaos fix
+.PHONY: help setup up dashboard docs screenshots test check bench bench-scale images compose fuzz chaos chaos-fleet fix

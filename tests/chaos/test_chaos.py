@@ -1,4 +1,4 @@
-"""A short run of `make chaos`, which is the long one."""
+"""Short runs of `make chaos` and `make chaos-fleet`, which are the long ones."""
 
 import secrets
 import subprocess
@@ -19,3 +19,11 @@ def test_crashes_at_random_points_leave_one_of_two_states() -> None:
     done = subprocess.run(argv, capture_output=True, text=True, timeout=390, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count(" killed during ") == len(_NAMES)
+
+
+@pytest.mark.postgres
+def test_three_servers_lose_nothing_while_they_are_killed_paused_and_cut_off() -> None:
+    argv = [sys.executable, "-m", "tests.chaos.fleet_chaos", "20", "3", "0", str(secrets.randbelow(1 << 32))]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=390, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(trouble in done.stdout for trouble in ("killed", "paused", "cut off"))
