@@ -247,7 +247,7 @@ REFUSED: Mapping[str, str] = {
     "autoscaling.enabled=true,autoscaling.cpuPercent=0": "autoscaling",
     "agents.createNamespace=true": "agents.namespace",
     "agents.pullAhead.enabled=true": "agents.pullAhead.images",
-    f"httpRoute.enabled=true,httpRoute.parentRefs[0].name=one,extraHosts={{{','.join(['a.example'] * 11)}}}": "extraHosts",
+    f"httpRoute.enabled=true,httpRoute.parentRefs[0].name=g,extraHosts={{{'a.example,' * 11}}}": "extraHosts",
     "postgresql.enabled=false": "secrets.databaseUrl.name",
 }
 
