@@ -177,6 +177,13 @@ def test_values_in_sentences_are_in_the_chart() -> None:
             render_text("try", "--set", f"{path}={value}")
 
 
+def test_the_requests_of_the_page_are_those_of_servers_and_agents() -> None:
+    assert "A server asks for half a processor and 512 MiB, an agent for a tenth and 256 MiB" in PAGE
+    requests, options = VALUES["server"]["resources"]["requests"], plan.ClusterOptions()
+    assert (requests["cpu"], requests["memory"]) == ("500m", "512Mi")
+    assert (options.requested_cpus, options.requested_memory_bytes) == (0.1, 256 << 20)
+
+
 def test_the_table_of_policies_is_complete() -> None:
     table = PAGE.partition("| policy | allows |")[2].partition("\n\n")[0]
     shown = set(re.findall(r"`(roost-[\w-]+)`", table))
