@@ -22,6 +22,13 @@ PAGES: Mapping[str, Sequence[tuple[str, str, Any]]] = {
         ("then four, sixteen, sixty", "drivers.tls_proxy.certificate_failures:_PAUSES", ((60, 240, 960, 3600),)),
         ("limited to 64 KiB and 20 s", "drivers.tls_proxy.caddy_config:_HEAD_BYTES _HEAD_SECONDS", (64 * KIB, 20)),
     ],
+    "kubernetes": [
+        ("the same, to port 8797 only", "drivers.runtime.contract:BRIDGE_PORT", 8797),
+        ("that tries, for up to 10 s,", "drivers.runtime.kubernetes.probe:_SETTLE_SECONDS", 10),
+        ("after a minute at the earliest", "drivers.runtime.kubernetes.driver:_RECHECK_SECONDS", 60),
+        ("wait, up to a quarter of an hour", "drivers.runtime.kubernetes.driver:_PULL_SECONDS", 900),
+        ("every ten minutes as it was", "drivers.runtime.kubernetes.maintenance:_PERIOD_SECONDS", 600),
+    ],
     "logs": [
         ("returns the last 100 lines", "agents.workspace.logs.model:LINE_LIMIT", 100),
         ("searches the last 1,000 lines", "agents.workspace.logs.service:_FILTERED_LINES", 1000),

@@ -35,6 +35,8 @@ from tests.support.chart import (
     value_paths,
 )
 from tests.support.kubernetes.pod_security import find_violation
+from tests.support.kubernetes.resources import BY_KIND
+from tests.support.kubernetes.schemas import check_object
 
 NAMES = [path.stem for path in EXAMPLES]
 OLDEST, NEWEST = "1.30", "1.36"
@@ -48,10 +50,6 @@ RUNTIME_VARIABLES = {f"ROOST_{setting.upper()}" for setting in KubernetesSetting
     "ROOST_KUBERNETES_USER_NAMESPACES",
 }
 """Settings of the Kubernetes runtime that the chart gives; `settings` of its values may have some of the others."""
-OPTIONAL_KINDS = {  # kinds of other projects, with the fields of their specs that the chart knows
-    "HTTPRoute": {"parentRefs", "hostnames", "rules"},
-    "ServiceMonitor": {"selector", "endpoints"},
-}
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 VALUE_PATHS = frozenset(value_paths(VALUES))
 DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -75,8 +73,8 @@ def test_the_default_values_can_be_linted() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_objects_fulfil_the_schemas_of_the_api(name: str) -> None:
     for one in render_chart(name):
-        if one["kind"] in OPTIONAL_KINDS:
-            assert one["spec"].keys() == OPTIONAL_KINDS[one["kind"]]
+        if BY_KIND[one["kind"]].is_custom:
+            check_object(dict(one))
             continue
         for version in (OLDEST, NEWEST):
             kubernetes_validate.validate(dict(one), version, strict=True)
@@ -249,6 +247,7 @@ REFUSED: Mapping[str, str] = {
     "autoscaling.enabled=true,autoscaling.cpuPercent=0": "autoscaling",
     "agents.createNamespace=true": "agents.namespace",
     "agents.pullAhead.enabled=true": "agents.pullAhead.images",
+    f"httpRoute.enabled=true,httpRoute.parentRefs[0].name=g,extraHosts={{{'a.example,' * 11}}}": "extraHosts",
     "postgresql.enabled=false": "secrets.databaseUrl.name",
 }
 

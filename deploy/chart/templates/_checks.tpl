@@ -32,6 +32,9 @@
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs: names at least one Gateway" -}}
 {{- end -}}
+{{- if and .Values.httpRoute.enabled (gt (len .Values.extraHosts) 10) -}}
+{{- fail "extraHosts: at most 10 with httpRoute.enabled, because an HTTPRoute has at most 16 names; make another one for more" -}}
+{{- end -}}
 {{- if and .Values.agents.createNamespace (eq (include "roost.agentNamespace" .) .Release.Namespace) -}}
 {{- fail "agents.createNamespace: needs another agents.namespace than that of the release" -}}
 {{- end -}}

@@ -1,6 +1,7 @@
 """The requests of the Kubernetes API: paths, authorization, verbs, and answers that are checked."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.support.kubernetes.incoming import parse_body
 from tests.support.kubernetes.lists import Lister, render_list
 from tests.support.kubernetes.pod_requests import PodRequests
 from tests.support.kubernetes.protobuf import CONTENT_TYPE, decode_protobuf
-from tests.support.kubernetes.resources import RESOURCES, Object, Resource, find_document
+from tests.support.kubernetes.resources import Object, Resource, find_document
 from tests.support.kubernetes.schemas import Decoder, check_definition, check_object, group_document
 from tests.support.kubernetes.store import Store, Stored
 from tests.support.kubernetes.writes import (
@@ -26,6 +27,9 @@ from tests.support.kubernetes.writes import (
 
 _BODY_TYPES = {"", "application/json", "application/yaml"}
 _PLAIN = "text/plain; charset=utf-8"
+_OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_NO_KINDS = b"\n\x032.0"
+"""An OpenAPI 2.0 document in Protocol Buffers: kubectl looks there for kinds that OpenAPI 3.0 lacks."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,10 @@ class Api:
         """Answer a request, or stream the answer and return None."""
         try:
             self._access.authenticate(request)
-            target = _find_target(request)
+            resources = self._store.resources()
+            target = _find_target(request, resources)
             if target is None:
-                return self._answer_path(request)
+                return self._answer_path(request, resources)
             self._access.require(request, target.attributes)
             return await self._dispatch(target, request, connection)
         except ApiError as error:
@@ -75,20 +80,22 @@ class Api:
             self.failures.append(error)
             raise
 
-    def _answer_path(self, request: Request) -> Response:
+    def _answer_path(self, request: Request, resources: Collection[Resource]) -> Response:
         self._access.require(request, Attributes(_method_verb(request.method), path=request.path))
         if request.path in {"/readyz", "/livez", "/healthz"}:
             return Response(200, b"ok", _PLAIN)
         if request.path == "/openapi/v3":
             names = dict.fromkeys(
-                "api/v1" if one.api_version == "v1" else f"apis/{one.api_version}" for one in RESOURCES.values()
+                "api/v1" if one.api_version == "v1" else f"apis/{one.api_version}" for one in resources
             )
             return _answer({"paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash=0"} for name in names}})
+        if request.path == "/openapi/v2":
+            return Response(200, _NO_KINDS, _OPENAPI_V2)
         if request.path.startswith("/openapi/v3/"):
             version = request.path.removeprefix("/openapi/v3/").removeprefix("apis/").removeprefix("api/")
-            if any(one.api_version == version for one in RESOURCES.values()):
-                return _answer(group_document(version))
-        document = find_document(request.path.rstrip("/"))
+            if any(one.api_version == version for one in resources):
+                return _answer(group_document(version, resources))
+        document = find_document(request.path.rstrip("/"), resources)
         if document is None:
             return Response(404, b"404 page not found\n", _PLAIN)
         if "kind" in document:
@@ -210,8 +217,8 @@ def _method_verb(method: str) -> str:
     return {"POST": "post", "PUT": "put", "PATCH": "patch", "DELETE": "delete"}.get(method, "get")
 
 
-def _find_target(request: Request) -> _Target | None:
-    """Return what the path names, None if it is no path of a known resource."""
+def _find_target(request: Request, resources: Collection[Resource]) -> _Target | None:
+    """Return what the path names, None if it is no path of one of the API server's resources."""
     parts = [part for part in request.path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
         version, rest = "v1", parts[2:]
@@ -223,9 +230,10 @@ def _find_target(request: Request) -> _Target | None:
     if rest[:1] == ["namespaces"] and len(rest) > 1:
         namespace = rest[1]
         rest = rest[2:] if len(rest) > 2 and rest[2] not in {"status", "finalize"} else rest
-    if not rest or not any(one.api_version == version for one in RESOURCES.values()):
+    known = {one.plural: one for one in resources if one.api_version == version}
+    if not rest or not known:
         return None
-    resource = RESOURCES.get((version, rest[0]))
+    resource = known.get(rest[0])
     name, subresource = (*rest[1:], "", "")[:2]
     if not resource or len(rest) > 3 or (subresource and subresource not in resource.subresources):
         raise errors.no_such_path()

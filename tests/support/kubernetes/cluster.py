@@ -1,7 +1,8 @@
 """The fake cluster: an API server with a scheduler, kubelets and controllers, all of which a test controls.
 
 The answers and messages are those of Kubernetes 1.36, to which the same requests were sent. What it does not have:
-server-side printing, Protocol Buffers of most kinds, SPDY, custom resources, and controllers of workloads.
+server-side printing, Protocol Buffers of most kinds, SPDY, custom resources but those of `custom_resources.yaml`, and
+controllers of workloads.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from tests.support.kubernetes.http_server import HttpServer
 from tests.support.kubernetes.kubelet import Kubelet
 from tests.support.kubernetes.lists import Lister
 from tests.support.kubernetes.pod_requests import PodRequests
-from tests.support.kubernetes.resources import BY_KIND, Object
+from tests.support.kubernetes.resources import BY_KIND, CUSTOM, Object
 from tests.support.kubernetes.scheduler import Scheduler, tolerates
 from tests.support.kubernetes.store import Change, Store
 from tests.support.kubernetes.writes import WriteOptions, Writer, make_suffix, timestamp
@@ -76,6 +77,11 @@ class FakeCluster:
         return self.create(
             {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name, "labels": labels or {}}}
         )
+
+    def define_custom_resources(self) -> None:
+        """Create all CustomResourceDefinitions that the fake knows."""
+        for one in CUSTOM.values():
+            self.create(one)
 
     def add_user(self, token: str, user: str, *groups: str) -> None:
         """Let a bearer token authenticate a user, such as `system:serviceaccount:<namespace>:<name>`."""
@@ -191,6 +197,11 @@ class FakeCluster:
                     }
                     data = {"data": {"ca.crt": ""}} if kind == "ConfigMap" else {}
                     self.store.put({"apiVersion": "v1", "kind": kind, "metadata": metadata, **data})
+            case "CustomResourceDefinition" if now and now["spec"] != CUSTOM.get(name, {}).get("spec"):
+                raise AssertionError(f"the fake has no custom resource {name} with this definition")
+            case "CustomResourceDefinition" if change.before and not now:
+                for one in self.store.objects(change.before.object["spec"]["names"]["kind"]):
+                    self.store.remove(one)
             case "Node" if not now:
                 self._collect_pods(name, force=True)
             case "Node" if now and any(one["key"] == OUT_OF_SERVICE for one in now["spec"].get("taints", ())):

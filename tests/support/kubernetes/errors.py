@@ -15,6 +15,7 @@ _TYPES = {
     "Duplicate value": "FieldValueDuplicate",
     "Not found": "FieldValueNotFound",
     "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
 }
 
 
@@ -53,7 +54,7 @@ class FieldError:
     @property
     def body(self) -> str:
         shown = self.type
-        if self.type in {"Invalid value", "Unsupported value", "Duplicate value", "Not found"}:
+        if self.type in {"Invalid value", "Unsupported value", "Duplicate value", "Not found", "Too many"}:
             shown += f": {dumps(self.value, ensure_ascii=False)}"
         return f"{shown}: {self.detail}" if self.detail else shown
 

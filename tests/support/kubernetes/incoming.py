@@ -33,7 +33,7 @@ def decode_document(resource: Resource, document: Any, strictness: str) -> tuple
         if kind != resource.kind and kind in BY_KIND:
             why = f"converting ({resource.version}.{kind}) to (core.{resource.kind}): unknown conversion"
         raise errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
-    decoder = Decoder(resource.api_version, resource.kind)
+    decoder = Decoder(resource.api_version, resource.kind, is_typed=not resource.is_custom)
     item = decoder.decode(document)
     if strictness == "Strict":
         decoder.refuse_unknown()

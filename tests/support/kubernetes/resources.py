@@ -1,8 +1,11 @@
 """The resources that the fake Kubernetes API server has, and the documents from which clients discover them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 Object = dict[str, Any]
 
@@ -41,7 +44,14 @@ node.k8s.io/v1 RuntimeClass runtimeclasses - - -
 storage.k8s.io/v1 StorageClass storageclasses - sc -
 storage.k8s.io/v1 VolumeAttachment volumeattachments - - status
 authorization.k8s.io/v1 SelfSubjectAccessReview selfsubjectaccessreviews - - -
+apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions - crd status
 """
+
+CUSTOM: dict[str, Object] = {
+    one["metadata"]["name"]: one
+    for one in yaml.safe_load_all((Path(__file__).parent / "custom_resources.yaml").read_text())
+}
+"""The CustomResourceDefinitions that a cluster can have, by name, with one version each."""
 
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -55,7 +65,10 @@ _SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Resource:
-    """A kind of object and where it is in the API. `qualified` is how error messages name it."""
+    """A kind of object and where it is in the API. `qualified` is how error messages name it.
+
+    is_custom: whether only a CustomResourceDefinition, whose name is `qualified`, makes the API server have it.
+    """
 
     api_version: str
     kind: str
@@ -63,6 +76,7 @@ class Resource:
     namespaced: bool
     short_names: tuple[str, ...]
     subresources: tuple[str, ...]
+    is_custom: bool = False
 
     @property
     def group(self) -> str:
@@ -91,20 +105,23 @@ def _read_table() -> Iterator[Resource]:
         subresources = () if sub == "-" else tuple(sub.split(","))
         yield Resource(version, kind, plural, namespaced == "ns", () if short == "-" else (short,), subresources)
 
+    for spec in (one["spec"] for one in CUSTOM.values()):
+        names, is_namespaced = spec["names"], spec["scope"] == "Namespaced"
+        version, short = f"{spec['group']}/{spec['versions'][0]['name']}", tuple(names.get("shortNames", ()))
+        yield Resource(version, names["kind"], names["plural"], is_namespaced, short, ("status",), is_custom=True)
 
-RESOURCES: dict[tuple[str, str], Resource] = {(one.api_version, one.plural): one for one in _read_table()}
-"""Every resource by its API version and its plural name."""
 
-BY_KIND: dict[str, Resource] = {one.kind: one for one in RESOURCES.values()}
+BY_KIND: dict[str, Resource] = {one.kind: one for one in _read_table()}
+"""Every resource by its kind, also custom ones that a cluster has not defined."""
 
 
 def resource_of(item: Object) -> Resource:
     return BY_KIND[item["kind"]]
 
 
-def find_document(path: str) -> Object | None:
-    """Return the discovery document at a path, None if there is none."""
-    versions = list(dict.fromkeys(one.api_version for one in RESOURCES.values()))
+def find_document(path: str, resources: Collection[Resource]) -> Object | None:
+    """Return the discovery document at a path for an API server with these resources, None if there is none."""
+    versions = list(dict.fromkeys(one.api_version for one in resources))
     if path == "/version":
         return VERSION
     if path == "/api":
@@ -118,7 +135,7 @@ def find_document(path: str) -> Object | None:
             return {"kind": "APIGroup", "apiVersion": "v1", **group}
     for version in versions:
         if path == ("/api/v1" if version == "v1" else f"/apis/{version}"):
-            found = [entry for one in RESOURCES.values() if one.api_version == version for entry in _entries(one)]
+            found = [entry for one in resources if one.api_version == version for entry in _entries(one)]
             return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": found}
     return None
 

@@ -4,7 +4,7 @@ import binascii
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -14,13 +14,14 @@ from typing import Any
 
 import jsonschema_rs
 
-from tests.support.kubernetes.errors import bad_request
+from tests.support.kubernetes.errors import FieldError, bad_request
 from tests.support.kubernetes.quantities import normalize_quantity
-from tests.support.kubernetes.resources import RESOURCES, Object
+from tests.support.kubernetes.resources import CUSTOM, Object, Resource
 
 _FOLDER = "kubernetes-json-schema/v1.36.0-local-strict"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _JSON_TYPES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
+_STRING = {"type": "string"}
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
 
@@ -30,12 +31,38 @@ class SchemaViolation(AssertionError):  # noqa: N818 - as jsonschema names it
 
 @cache
 def definitions() -> dict[str, Object]:
-    """Return every definition of the OpenAPI by its name."""
+    """Return every definition of the OpenAPI by its name, also those of custom resources."""
     spec = find_spec("kubernetes_validate")
     assert spec, "the package kubernetes-validate is not installed"
     assert spec.submodule_search_locations
     text = (Path(spec.submodule_search_locations[0]) / _FOLDER / "_definitions.json").read_text()
-    return json.loads(text)["$defs"]
+    return json.loads(text)["$defs"] | {name: one for crd in CUSTOM.values() for name, one in _publish(crd["spec"])}
+
+
+def _publish(spec: Object) -> Iterator[tuple[str, Object]]:
+    """Yield the definitions of a custom resource and of its lists by name, as the API server publishes them."""
+    (version,), kind, strings = spec["versions"], spec["names"]["kind"], {"apiVersion": _STRING, "kind": _STRING}
+    prefix = ".".join((*reversed(spec["group"].split(".")), version["name"], ""))
+    schema = _close(version["schema"]["openAPIV3Schema"])
+    own = {**strings, "metadata": {"$ref": f"#/$defs/{META}ObjectMeta"}}
+    items = {"type": "array", "items": {"$ref": f"#/$defs/{prefix}{kind}"}}
+    listed = {**strings, "metadata": {"$ref": f"#/$defs/{META}ListMeta"}, "items": items}
+    for name, one in (
+        (kind, {**schema, "properties": {**own, **schema["properties"]}}),
+        (f"{kind}List", {"type": "object", "properties": listed, "required": ["items"]}),
+    ):
+        named = {"group": spec["group"], "kind": name, "version": version["name"]}
+        yield f"{prefix}{name}", {**one, "x-kubernetes-group-version-kind": [named]}
+
+
+def _close(schema: Any) -> Any:
+    """Return a schema that accepts no fields but those that it names, as the other definitions do."""
+    if isinstance(schema, list):
+        return [_close(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _close(one) for name, one in schema.items()}
+    return found | {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else found
 
 
 @cache
@@ -72,11 +99,15 @@ def check_definition(definition: str, item: Object) -> None:
 
 @dataclass
 class Decoder:
-    """Decodes an incoming object: drops unknown fields into `unknown` and nulls, refuses values of a wrong type."""
+    """Decodes an incoming object: drops unknown fields into `unknown` and nulls, refuses values of a wrong type.
+
+    is_typed: False for custom resources, which are no Go types: `schema_errors` finds wrong values in them.
+    """
 
     api_version: str
     kind: str
     unknown: list[str] = field(default_factory=list[str])
+    is_typed: bool = True
 
     def decode(self, value: Any) -> Object:
         """Return the object as its Go type holds it. Raises ApiError 400."""
@@ -93,7 +124,9 @@ class Decoder:
             struct = schema["$ref"].rpartition(".")[2] if "$ref" in schema else self.kind
             return self._walk_struct(plain, value, path, (struct, owner[1]))
         if not names & {"any", *_schema_types(value)} and "oneOf" not in plain:
-            raise self._mistyped(schema, value, owner)
+            if self.is_typed or path.partition(".")[0] == "metadata":
+                raise self._mistyped(schema, value, owner)
+            return value
         if "oneOf" in plain and not any(set(one["type"]) & _schema_types(value) for one in plain["oneOf"]):
             raise self._mistyped(schema, value, owner)
         if schema.get("$ref", "").endswith(".Quantity"):
@@ -150,6 +183,31 @@ class Decoder:
             raise self._refuse(f"strict decoding error: {', '.join(self.unknown)}")
 
 
+def schema_errors(definition: str, item: Object) -> Iterator[FieldError]:
+    """Yield what the schema of a custom resource refuses in an object."""
+    for error in _validator(definition).iter_errors(item):
+        found, place = error.kind.as_dict(), ""
+        for part in error.instance_path:
+            place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+        match error.kind.name:
+            case "required":
+                yield FieldError(".".join(filter(None, (place, found["property"]))), "Required value")
+            case "type":
+                given = min(_schema_types(error.instance)) or "null"
+                detail = f'{place} in body must be of type {found["types"][0]}: "{given}"'
+                yield FieldError(place, "Invalid value", detail, given)
+            case "enum":
+                detail = "supported values: " + ", ".join(json.dumps(one) for one in found["options"])
+                yield FieldError(place, "Unsupported value", detail, error.instance)
+            case "pattern":
+                detail = f"{place} in body should match '{found['pattern']}'"
+                yield FieldError(place, "Invalid value", detail, error.instance)
+            case "maxItems":
+                yield FieldError(place, "Too many", f"must have at most {found['limit']} items", len(error.instance))
+            case _:
+                yield FieldError(place, "Invalid value", error.message, error.instance)
+
+
 def missing_fields(definition: str, value: Any) -> Iterator[str]:
     """Yield the paths of fields that the schema requires and the object lacks."""
     yield from _missing({"$ref": f"#/$defs/{definition}"}, value, "")
@@ -169,12 +227,12 @@ def _missing(schema: Object, value: Any, path: str) -> Iterator[str]:
             yield from _missing(plain["items"], one, f"{path}[{index}]")
 
 
-def group_document(api_version: str) -> Object:
+def group_document(api_version: str, resources: Collection[Resource]) -> Object:
     """Return the OpenAPI v3 document of one API version, from which kubectl reads merge keys and query parameters."""
     prefix = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
     names: set[str] = set()
     paths: Object = {}
-    for one in RESOURCES.values():
+    for one in resources:
         if one.api_version == api_version:
             names |= _reachable(definition_of(one.api_version, one.kind))
             where = "namespaces/{namespace}/" if one.namespaced else ""

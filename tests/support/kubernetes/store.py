@@ -66,6 +66,11 @@ class Store:
     def find(self, resource: Resource, key: Key) -> Stored | None:
         return self._objects[resource].get(key)
 
+    def resources(self) -> list[Resource]:
+        """Return the resources that the API server has: custom ones while their definitions exist."""
+        defined = {name for _, name in self._objects[BY_KIND["CustomResourceDefinition"]]}
+        return [one for one in BY_KIND.values() if not one.is_custom or one.qualified in defined]
+
     def objects(self, kind: str, namespace: str = "") -> list[Object]:
         """Return the objects of a kind, of all namespaces if none is given."""
         found = self._objects[BY_KIND[kind]].items()

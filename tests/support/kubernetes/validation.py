@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.kubernetes.errors import FieldError
 from tests.support.kubernetes.quantities import parse_quantity
 from tests.support.kubernetes.resources import Object, Resource
-from tests.support.kubernetes.schemas import definition_of, missing_fields
+from tests.support.kubernetes.schemas import definition_of, missing_fields, schema_errors
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -36,8 +36,10 @@ _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOnc
 def validate_object(resource: Resource, item: Object) -> list[FieldError]:
     """Return what the API server would refuse in a new object."""
     errors = [*_validate_metadata(resource, item["metadata"])]
-    found = {error.field for error in errors}
-    missing = missing_fields(definition_of(item["apiVersion"], item["kind"]), item)
+    found, definition = {error.field for error in errors}, definition_of(item["apiVersion"], item["kind"])
+    if resource.is_custom:
+        return [*errors, *(one for one in schema_errors(definition, item) if one.field not in found)]
+    missing = missing_fields(definition, item)
     for path in missing:
         if path not in found and not path.startswith("metadata.") and path != "roleRef.apiGroup":
             detail = "verbs must contain at least one value" if path.endswith("verbs") else ""
