@@ -60,6 +60,8 @@ class RuntimeAssignments:
         """Agents that may have a container in another runtime beside their own."""
         self.held = set[str]()
         """Agents to whose container nothing connects but by `get_runtime`, and that nothing else starts."""
+        self.arriving = set[str]()
+        """Agents of another server that gives them up, while this one opens their relays to serve them."""
         self._names: dict[str, str] = {}
 
     def assign(self, agent_id: str, runtime: str | None) -> None:
@@ -205,6 +207,8 @@ class AgentContainers(Runtime):
         return await runtime.connect(agent_id)
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
+        if agent_id in self.assignments.arriving:
+            return await self.assignments.find_runtime(agent_id).listen(agent_id, relay, handler)
         return await (await self.assignments.find_own_runtime(agent_id)).listen(agent_id, relay, handler)
 
 

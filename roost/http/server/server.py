@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,8 @@ class HttpServer(Server):
     def __init__(self, app: ASGIApp, protocol: type[asyncio.Protocol], proxy_socket: Path | None = None) -> None:
         """`proxy_socket` is a path at which the server listens, too, for a proxy of its own."""
         self._proxy_socket = proxy_socket
+        self.before_stop: Callable[[], Awaitable[object]] | None = None
+        """Called when `run_on` has to stop, while the server still answers."""
         super().__init__(
             Config(
                 app,
@@ -222,6 +224,8 @@ class HttpServer(Server):
 
         async def watch() -> None:
             await stop.wait()
+            if self.before_stop is not None:
+                await self.before_stop()
             self.should_exit = True
 
         raise_descriptor_limit()

@@ -68,6 +68,11 @@ class HostService:
         await self._db.write(register)
         self._heartbeat.start(delay=HEARTBEAT_SECONDS)
 
+    async def mark_leaving(self) -> None:
+        """Let other servers take the agents of this one's shared runtime, while it goes on."""
+        identity = self._identity
+        await self._db.write(lambda connection: store.mark_leaving(connection, identity.id, identity.session))
+
     async def stop(self) -> None:
         """Record the end of this server. Idempotent."""
         await self._heartbeat.stop()

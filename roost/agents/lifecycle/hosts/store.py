@@ -7,9 +7,20 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.lifecycle.hosts.model import Host
-from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
+from roost.core.db import (
+    UtcTime,
+    insert_or_ignore,
+    metadata,
+    publish_on_commit,
+    read_one,
+    read_record,
+    record_values,
+)
 from roost.core.db.sealed import sealed_column
 
+LEAVING_TOPIC = "hosts/leaving"
+_LEAVING = "leaving:"
+"""Precedes the shared runtime of a server that leaves."""
 CERTIFICATE_DATA = "server_certificates/{id}"
 
 hosts = sa.Table(
@@ -58,6 +69,13 @@ def set_seen(connection: Connection, host_id: str, session: str, seen_at: dateti
     return connection.execute(query.values(seen_at=seen_at)).rowcount == 1
 
 
+def mark_leaving(connection: Connection, host_id: str, session: str) -> None:
+    """Record that a server with a shared runtime stops, and tell the others."""
+    query = hosts.update().where(hosts.c.id == host_id, hosts.c.session == session)
+    connection.execute(query.values(shared_runtime=_LEAVING + hosts.c.shared_runtime))
+    publish_on_commit(connection, LEAVING_TOPIC)
+
+
 def delete_host(connection: Connection, host_id: str) -> None:
     connection.execute(hosts.delete().where(hosts.c.id == host_id))
 
@@ -71,4 +89,8 @@ def ensure_certificate(connection: Connection, certificate_id: str, sealed: byte
 
 
 def _host(row: Any) -> Host:
-    return read_record(Host, row)
+    runtime: str | None = row.shared_runtime
+    is_leaving = runtime is not None and runtime.startswith(_LEAVING)
+    return read_record(
+        Host, row, shared_runtime=runtime.removeprefix(_LEAVING) if runtime else None, is_leaving=is_leaving
+    )
