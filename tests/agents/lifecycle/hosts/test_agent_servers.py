@@ -59,6 +59,9 @@ async def test_a_location_is_believed_for_a_second(database: Database, monkeypat
     assert (found.server.id, servers.recall(agent.id)) == ("there", found)
     database.run(lambda connection: set_agent_host(connection, agent.id, "here", None))
     assert servers.recall(agent.id) == found
+    servers.is_leaving = True
+    assert servers.recall(agent.id) is None
+    servers.is_leaving = False
     now = clock.monotonic_seconds()
     monkeypatch.setattr(clock, "monotonic_seconds", lambda: now + 1.1)
     assert servers.recall(agent.id) is None
