@@ -173,8 +173,7 @@ def _build_registry(core: CoreServices, drivers: Drivers, app: ASGIApp) -> Regis
     quotas = {Plan.FREE: core.settings.quota_free, Plan.PAID: core.settings.quota_paid}
     repository = AgentRepository(core.db, core.sealer, quotas, core.host.id, core.addresses.ports)
     host_agents = HostAgents(core.db, core.host.id)
-    containers = AgentContainers(drivers.runtimes, host_agents)
-    containers.assignments.arriving = repository.passing
+    containers = AgentContainers(drivers.runtimes, host_agents, repository.passing)
     return RegistryServices(
         operations=core.operations,
         runtimes=AgentRuntimes(repository, containers, drivers.engines),
@@ -330,8 +329,6 @@ async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> 
     workspace.git_maintenance.start()
     stack.push_async_callback(agents.library.agents.skills.checker.stop)
     agents.library.agents.skills.checker.start()
-    stack.push_async_callback(agents.access.takeover.stop)
-    agents.access.takeover.start(reconciler.adopt_agents, reconciler.open_relays)
     await workspace.git.enqueue_unfinished_pushes(agents.registry.host_agents)
     stack.push_async_callback(workspace.git.stop)
     workspace.git.start()

@@ -85,7 +85,8 @@ def open_database(
     ensure_data_folder(settings)
     check_stores(settings)
     db = Database(settings.database_url.reveal())
-    report(*migrations.upgrade_database(db))
+    before, after = migrations.upgrade_database(db)
+    report(before, after)
     record_stores(settings)
     return db
 

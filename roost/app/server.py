@@ -2,7 +2,8 @@
 
 import asyncio
 import platform
-from collections.abc import Callable, Collection, Mapping
+import socket
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -130,6 +131,12 @@ class RoostServer:
             maintenance.start()  # last, because the start would wait for its reads of all packs
             await self.exit_stack.enter_async_context(stack.pop_all())
 
+    async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
+        """Answer requests until `stop` is set, and then until other servers have the agents that they can serve."""
+        reconciler = self.agents.lifecycle.reconciler
+        self.agents.access.takeover.start(reconciler.adopt_agents, reconciler.open_relays)
+        await self.http.run_on(listeners, stop, self.leave)
+
     async def leave(self) -> None:
         """Let other servers take the agents of a shared runtime, if there are any, while this one still answers.
 
@@ -146,7 +153,8 @@ class RoostServer:
     async def _hand_over(self) -> None:
         """Wait until other servers have the agents and believe that, and requests of agents to this one have ended."""
         access, registry, backoff = self.agents.access, self.agents.registry, Backoff(_HAND_OVER_PAUSE)
-        access.servers.is_leaving = self.edge.is_draining = True
+        access.servers.forget_locations()
+        self.edge.drain_connections()
         await access.takeover.stop()
         await self.core.operations.stop(grace=_STOP_GRACE)  # the next server of the agent finishes the rest
         await self.agents.lifecycle.reconciler.pause()  # it would close relays that are in use
@@ -163,9 +171,8 @@ class RoostServer:
 
     async def _list_shared(self) -> Collection[str]:
         """List the ids of this server's agents that another one could serve."""
-        registry = self.agents.registry
-        is_shared = registry.runtimes.runtime.assignments.is_shared
-        return {agent.id for agent in await registry.host_agents.list() if is_shared(agent.id)}
+        is_shared = self.agents.registry.runtimes.runtime.assignments.is_shared
+        return [agent.id for agent in await self.agents.registry.host_agents.list() if is_shared(agent.id)]
 
     async def stop(self, *, keep_agents: bool = False) -> None:
         """Stop all services cleanly, and all agents unless `keep_agents`; the next start brings back or adopts them.
@@ -214,10 +221,8 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     checks = _readiness_checks(settings, drivers, agents)
     for services in (core, monitoring, storage, agents, build_archive_services(core, storage, agents)):
         registry.add_group(services)
-    servers = agents.access.servers
-    registry.add(
-        ServerHealth(checks, monitoring.metrics, settings.metrics_token, is_stopping=lambda: servers.is_leaving)
-    )
+    servers, token = agents.access.servers, settings.metrics_token
+    registry.add(ServerHealth(checks, monitoring.metrics, token, is_stopping=lambda: servers.is_leaving))
     registry.add(CertificateNames(core.addresses, core.identity.gateway_tokens, storage.gateways.gateways, tls_proxy))
     registry.add(_build_system(core, drivers, agents, checks))
     measure_content(storage.content, monitoring.metrics)
@@ -244,10 +249,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     )
     http = HttpServer(asgi, edge, proxy_socket(settings) if tls_proxy else None)
     agents.access.servers.serve(http.serve_peer)
-    agents.access.takeover.can_serve = lambda: http.started and not http.should_exit
-    server = RoostServer(core, drivers, monitoring, domains, storage, agents, edge, http)
-    http.before_stop = server.leave
-    return server
+    return RoostServer(core, drivers, monitoring, domains, storage, agents, edge, http)
 
 
 def _share_repositories(core: CoreServices, drivers: Drivers) -> Drivers:

@@ -96,7 +96,7 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, ope
     try:
         tenant, caller = await _ensure_key(server)
         interpreter.freeze_heap()
-        serving = asyncio.create_task(server.http.run_on(listeners, stop))
+        serving = asyncio.create_task(server.serve(listeners, stop))
         _print_summary(server)
         await _present_dashboard(server, caller, opens_browser=opens_browser)
         if first_agent and not await server.agents.registry.runtimes.agents.list(tenant.id):

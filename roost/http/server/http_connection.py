@@ -62,8 +62,6 @@ class Exchange(Protocol):
 class HttpConnection(asyncio.Protocol, ABC):
     limits: ClassVar[ConnectionLimits] = ConnectionLimits()
     writer: ClassVar[DirectWriter] = DirectWriter()
-    is_draining: ClassVar[bool] = False
-    """Whether each connection ends with its next response, because the server stops soon."""
     stream: Stream | None = None  # whose transport it has: a writer that is collected closes it
 
     def __init__(
@@ -268,8 +266,6 @@ class HttpConnection(asyncio.Protocol, ABC):
         if self._reading is not None:
             self._exchanges.append(self._reading)
             self._in_body = True
-            if self.is_draining:
-                self._reading.disable_keep_alive()
             if len(self._exchanges) > 1:
                 self.flow.pause_reading()
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from roost.http.server.http_connection import HttpConnection
+from roost.http.edge.protocol import EdgeHttpProtocol
 from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, eventually, request, scripted
 
 EVERY_HOST = pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_a_server_that_drains_ends_connections_with_their_next_response(
     edge: EdgeServer, wire: Wire, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edge.serve(echo)
-    monkeypatch.setattr(HttpConnection, "is_draining", True)
+    monkeypatch.setattr(EdgeHttpProtocol, "is_draining", True)
     wire.send(request("/v0/models", host=host))
     reply = wire.reply()
     assert (reply.status, reply["connection"]) == (200, "close")

@@ -54,7 +54,10 @@ class AgentServers:
         self._links: dict[str, tuple[PeerLink, AsyncExitStack]] = {}
         self._is_stopped = False
         self.is_leaving = False
-        """Whether other servers take the agents of this one at this moment, so that nothing known is believed."""
+
+    def forget_locations(self) -> None:
+        """Read each location from now on, because this server leaves."""
+        self.is_leaving = True
 
     def recall(self, subject: str) -> AgentLocation | None:
         """Return where an agent or upload is, None if that is not known without I/O."""

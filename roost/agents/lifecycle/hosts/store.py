@@ -7,20 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.agents.lifecycle.hosts.model import Host
-from roost.core.db import (
-    UtcTime,
-    insert_or_ignore,
-    metadata,
-    publish_on_commit,
-    read_one,
-    read_record,
-    record_values,
-)
+from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
-LEAVING_TOPIC = "hosts/leaving"
-_LEAVING = "leaving:"
-"""Precedes the shared runtime of a server that leaves."""
+_LEAVING = "leaving:"  # precedes the shared runtime of a server that leaves
 CERTIFICATE_DATA = "server_certificates/{id}"
 
 hosts = sa.Table(
@@ -70,10 +60,9 @@ def set_seen(connection: Connection, host_id: str, session: str, seen_at: dateti
 
 
 def mark_leaving(connection: Connection, host_id: str, session: str) -> None:
-    """Record that a server with a shared runtime stops, and tell the others."""
+    """Record that a server with a shared runtime stops."""
     query = hosts.update().where(hosts.c.id == host_id, hosts.c.session == session)
     connection.execute(query.values(shared_runtime=_LEAVING + hosts.c.shared_runtime))
-    publish_on_commit(connection, LEAVING_TOPIC)
 
 
 def delete_host(connection: Connection, host_id: str) -> None:
@@ -89,8 +78,5 @@ def ensure_certificate(connection: Connection, certificate_id: str, sealed: byte
 
 
 def _host(row: Any) -> Host:
-    runtime: str | None = row.shared_runtime
-    is_leaving = runtime is not None and runtime.startswith(_LEAVING)
-    return read_record(
-        Host, row, shared_runtime=runtime.removeprefix(_LEAVING) if runtime else None, is_leaving=is_leaving
-    )
+    runtime = row.shared_runtime and row.shared_runtime.removeprefix(_LEAVING)
+    return read_record(Host, row, shared_runtime=runtime, is_leaving=runtime != row.shared_runtime)

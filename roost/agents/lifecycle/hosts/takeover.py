@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from roost import work
 from roost.agents.lifecycle.hosts import store
 from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, Host
+from roost.agents.lifecycle.hosts.service import LEAVING_TOPIC
 from roost.agents.registry.repository import find_host_id, forget_host, list_shared_agents, take_agents
 from roost.core import clock, log
 from roost.core.db import Database
@@ -20,8 +21,6 @@ _GRACE_SECONDS = 15.0
 _RETENTION = timedelta(hours=1)
 """Age of the last heartbeat at which a server without agents is forgotten; one that returns later ends itself."""
 _log = log.get_logger("takeover")
-OpenRelays = Callable[[Collection[str]], Awaitable[object]]
-"""Lets the agents of these ids reach this server."""
 
 
 class AgentTakeover:
@@ -33,16 +32,16 @@ class AgentTakeover:
 
     def __init__(self, db: Database, host_id: str, shared_runtime: str | None, passing: set[str] | None = None) -> None:
         self._passing = set[str]() if passing is None else passing
-        self.can_serve: Callable[[], bool] = lambda: True
-        """Whether this server answers requests; it takes no agent before."""
         self._db, self._host_id, self._runtime = db, host_id, shared_runtime
         self._on_taken: Callable[[Collection[str]], object] = lambda _: None
-        self._open_relays: OpenRelays | None = None
+        self._open_relays: Callable[[Collection[str]], Awaitable[object]]
         self._looked_at = self._believes_at = float("-inf")
         self._task = PeriodicTask("takeover", self.look, _LOOK_SECONDS)
         db.subscribe(self._wake)
 
-    def start(self, on_taken: Callable[[Collection[str]], object], open_relays: OpenRelays) -> None:
+    def start(
+        self, on_taken: Callable[[Collection[str]], object], open_relays: Callable[[Collection[str]], Awaitable[object]]
+    ) -> None:
         """Look every two seconds; `on_taken` gets the ids of agents that are this server's from then on.
 
         open_relays: called before that with those of a server that leaves; it goes on to answer for them.
@@ -57,8 +56,6 @@ class AgentTakeover:
 
     async def look(self) -> None:
         """Take a share of the agents of each server that is gone or leaves."""
-        if not self.can_serve():
-            return
         hosts, now = await self._db.read(store.list_hosts), clock.monotonic_seconds()
         if now - self._looked_at > HEARTBEAT_SECONDS:
             # This server hung or had no database, perhaps with all others: they have to show themselves first.
@@ -66,8 +63,10 @@ class AgentTakeover:
         self._looked_at = now
         for host in hosts:
             if self._is_gone(host):
-                still_serves = host.is_leaving and host.is_running(clock.utc_now())
-                taken = await (self._take_leaving(host) if still_serves else self._take(host))
+                if host.is_leaving and host.is_running(clock.utc_now()):
+                    taken = await self._take_leaving(host.id)
+                else:
+                    taken = await self._db.write(partial(self._take_share, host.id))
                 if taken:
                     _log.info("agents.taken_over", agents=len(taken), server=host.id)
                     self._on_taken(taken)
@@ -78,7 +77,7 @@ class AgentTakeover:
         return any(self._is_taker(host) and host.id != self._host_id for host in hosts)
 
     def _wake(self, topics: frozenset[str]) -> None:
-        if store.LEAVING_TOPIC in topics:
+        if LEAVING_TOPIC in topics:
             self._task.wake()
 
     def _is_taker(self, host: Host) -> bool:
@@ -91,17 +90,13 @@ class AgentTakeover:
         is_silent = not host.is_running(clock.utc_now()) and clock.monotonic_seconds() >= self._believes_at
         return host.seen_at is None or host.is_leaving or is_silent
 
-    async def _take(self, host: Host, only: Collection[str] | None = None) -> Collection[str]:
-        return await self._db.write(partial(self._take_share, host.id, only=only))
-
-    async def _take_leaving(self, host: Host) -> Collection[str]:
+    async def _take_leaving(self, host_id: str) -> Collection[str]:
         """Take this server's share of the agents of one that leaves, once their relays lead here."""
-        share = await self._db.read(partial(self._list_share, host.id))
+        share = await self._db.read(partial(self._list_share, host_id))
         self._passing.update(share)
         try:
-            if self._open_relays is not None:
-                await self._open_relays(share)
-            return await self._take(host, share)
+            await self._open_relays(share)
+            return await self._db.write(partial(self._take_share, host_id, only=share))
         finally:
             self._passing.difference_update(share)
 

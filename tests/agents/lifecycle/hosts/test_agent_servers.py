@@ -59,13 +59,18 @@ async def test_a_location_is_believed_for_a_second(database: Database, monkeypat
     assert (found.server.id, servers.recall(agent.id)) == ("there", found)
     database.run(lambda connection: set_agent_host(connection, agent.id, "here", None))
     assert servers.recall(agent.id) == found
-    servers.is_leaving = True
-    assert servers.recall(agent.id) is None
-    servers.is_leaving = False
     now = clock.monotonic_seconds()
     monkeypatch.setattr(clock, "monotonic_seconds", lambda: now + 1.1)
     assert servers.recall(agent.id) is None
     assert (await servers.find(agent.id)).server is None
+
+
+async def test_a_server_that_leaves_believes_no_location(database: Database) -> None:
+    servers, agent = open_servers(database), create_agent(database, "here")
+    found = await servers.find(agent.id)
+    assert servers.recall(agent.id) == found
+    servers.forget_locations()
+    assert servers.recall(agent.id) is None
 
 
 @pytest.mark.parametrize("address", [None, "192.0.2.1:8644"])
