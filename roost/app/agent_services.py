@@ -173,7 +173,7 @@ def _build_registry(core: CoreServices, drivers: Drivers, app: ASGIApp) -> Regis
     quotas = {Plan.FREE: core.settings.quota_free, Plan.PAID: core.settings.quota_paid}
     repository = AgentRepository(core.db, core.sealer, quotas, core.host.id, core.addresses.ports)
     host_agents = HostAgents(core.db, core.host.id)
-    containers = AgentContainers(drivers.runtimes, host_agents)
+    containers = AgentContainers(drivers.runtimes, host_agents, repository.passing)
     return RegistryServices(
         operations=core.operations,
         runtimes=AgentRuntimes(repository, containers, drivers.engines),
@@ -253,7 +253,7 @@ def _build_access(
     shared_runtime = runtime.name if runtime.is_shared else None
     return AccessServices(
         hosts=HostService(core.db, core.host, stop_server, core.settings.peer_address, shared_runtime),
-        takeover=AgentTakeover(core.db, core.host.id, shared_runtime),
+        takeover=AgentTakeover(core.db, core.host.id, shared_runtime, repository.passing),
         servers=AgentServers(core.db, core.host.id, lifecycle.start.move.targets.others.network, find_host),
         self_service=AgentSelfService(repository, lifecycle.details, identity.platform_tokens, origin, profiles),
         key_revocation=KeyRevocation(identity.api_keys, tokens, identity.token_reads, repository),
@@ -329,8 +329,6 @@ async def start_agent_services(agents: AgentServices, stack: AsyncExitStack) -> 
     workspace.git_maintenance.start()
     stack.push_async_callback(agents.library.agents.skills.checker.stop)
     agents.library.agents.skills.checker.start()
-    stack.push_async_callback(agents.access.takeover.stop)
-    agents.access.takeover.start(reconciler.adopt_agents)
     await workspace.git.enqueue_unfinished_pushes(agents.registry.host_agents)
     stack.push_async_callback(workspace.git.stop)
     workspace.git.start()

@@ -1,7 +1,7 @@
 """Creates the drivers that the settings name, for servers and the command line."""
 
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,12 +75,18 @@ def ensure_data_folder(settings: Settings) -> Path:
     return settings.data
 
 
-def open_database(settings: Settings) -> Database:
-    """Open the deployment's database and migrate it to this version. Raises BadSettings if it is not the folder's."""
+def open_database(
+    settings: Settings, report: Callable[[str | None, str], object] = lambda _before, _after: None
+) -> Database:
+    """Open the deployment's database and migrate it to this version. Raises BadSettings if it is not the folder's.
+
+    report: called with the revisions before and after, None before for a new database.
+    """
     ensure_data_folder(settings)
     check_stores(settings)
     db = Database(settings.database_url.reveal())
-    migrations.upgrade_database(db)
+    before, after = migrations.upgrade_database(db)
+    report(before, after)
     record_stores(settings)
     return db
 

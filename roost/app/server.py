@@ -1,8 +1,10 @@
 """A server: the services of both APIs, and the HTTP stack in front of them."""
 
+import asyncio
 import platform
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+import socket
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -10,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp
 
 from roost import __version__
+from roost.agents.lifecycle.hosts.agent_servers import KNOWN_SECONDS
 from roost.agents.lifecycle.system.model import CheckResult, SoftwareVersions
 from roost.agents.lifecycle.system.service import SystemService
 from roost.agents.workspace.git.manifests import RepositoryManifests, has_manifests
@@ -30,9 +33,11 @@ from roost.app.storage_services import (
     measure_content,
     start_storage_services,
 )
+from roost.core import log
 from roost.core.db import ChangeListener, UsageExchange
 from roost.core.machine.disk_space import READY_RESERVE, read_disk_space
 from roost.core.machine.threads import run_in_daemon_thread
+from roost.core.periodic import Backoff
 from roost.core.problem import ServiceUnavailable
 from roost.drivers.tls_proxy.contract import TlsListeners
 from roost.events.service import EventService
@@ -58,8 +63,11 @@ from roost.web.access_log import AccessRecord, Observe
 from roost.web.service_registry import ServiceGroup, ServiceRegistry
 
 _STOP_GRACE = 2.0
+_HAND_OVER_SECONDS, _HAND_OVER_PAUSE = 10.0, 0.1
+_WAIT_SECONDS = 3.0  # less than connections get to end
 _SAVE_SECONDS = 10.0
 _IMAGE_CACHE_BYTES = 1024**3
+_log = log.get_logger("server")
 
 
 class DiskFull(ServiceUnavailable):
@@ -126,10 +134,48 @@ class RoostServer:
             maintenance.start()  # last, because the start would wait for its reads of all packs
             await self.exit_stack.enter_async_context(stack.pop_all())
 
-    def end_waits(self, grace: float) -> None:
-        """Answer requests that wait for an agent within `grace` seconds, before their connections are closed."""
-        self.core.operations.limit_waits(grace)
+    async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
+        """Answer requests until `stop` is set, and then until other servers have the agents that they can serve."""
+        reconciler = self.agents.lifecycle.reconciler
+        self.agents.access.takeover.start(reconciler.adopt_agents, reconciler.open_relays)
+        await self.http.run_on(listeners, stop, self.leave)
+
+    async def leave(self) -> None:
+        """Let other servers take the agents of a shared runtime, if there are any, while this one still answers.
+
+        Then answer requests that wait for an agent before their connections are closed.
+        """
+        try:
+            if await self.agents.access.takeover.has_takers():
+                await self._hand_over()
+        except Exception:  # noqa: BLE001 - the server stops anyway, and the others take its agents over when it is gone
+            _log.exception("agents.not_handed_over")
+        self.core.operations.limit_waits(_WAIT_SECONDS)
         self.agents.setup.stored.channel_validator.stop()
+
+    async def _hand_over(self) -> None:
+        """Wait until other servers have the agents and believe that, and requests of agents to this one have ended."""
+        access, registry, backoff = self.agents.access, self.agents.registry, Backoff(_HAND_OVER_PAUSE)
+        access.servers.forget_locations()
+        self.edge.drain_connections()
+        await access.takeover.stop()
+        await self.core.operations.stop(grace=_STOP_GRACE)  # the next server of the agent finishes the rest
+        await self.agents.lifecycle.reconciler.pause()  # it would close relays that are in use
+        registry.runtimes.agents.passing.update(await self._list_shared())
+        await access.hosts.mark_leaving()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HAND_OVER_SECONDS):
+                while await self._list_shared() and await access.takeover.has_takers():
+                    await backoff.pause()
+                await asyncio.sleep(KNOWN_SECONDS)
+                while registry.relays.drain_connections():
+                    await backoff.pause()
+        _log.info("agents.handed_over", left=len(await self._list_shared()))
+
+    async def _list_shared(self) -> Collection[str]:
+        """List the ids of this server's agents that another one could serve."""
+        is_shared = self.agents.registry.runtimes.runtime.assignments.is_shared
+        return [agent.id for agent in await self.agents.registry.host_agents.list() if is_shared(agent.id)]
 
     async def stop(self, *, keep_agents: bool = False) -> None:
         """Stop all services cleanly, and all agents unless `keep_agents`; the next start brings back or adopts them.
@@ -180,13 +226,14 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
     checks = _readiness_checks(settings, drivers, agents)
     for services in (core, monitoring, storage, agents, build_archive_services(core, storage, agents)):
         registry.add_group(services)
-    registry.add(ServerHealth(checks, monitoring.metrics, settings.metrics_token))
+    servers, token = agents.access.servers, settings.metrics_token
+    registry.add(ServerHealth(checks, monitoring.metrics, token, is_stopping=lambda: servers.is_leaving))
     registry.add(CertificateNames(core.addresses, core.identity.gateway_tokens, storage.gateways.gateways, tls_proxy))
     registry.add(_build_system(core, drivers, agents, checks))
     measure_content(storage.content, monitoring.metrics)
     runtimes, tokens = agents.registry.runtimes, core.identity.gateway_tokens
     has_names = settings.agent_ports is None  # else another server does not know the address of a request
-    servers = agents.access.servers if settings.peer_address and has_names else None
+    others = servers if settings.peer_address and has_names else None
     edge = edge_protocol(
         ProxyDependencies(
             addresses=core.addresses,
@@ -201,7 +248,7 @@ def build_server(settings: Settings, drivers: Drivers, tls_listeners: TlsListene
             observe=observe,
             cache=responses,
             trusted=settings.trusted_proxies,
-            servers=servers,
+            servers=others,
             rate_limits=limits,
         )
     )

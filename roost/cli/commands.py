@@ -85,6 +85,7 @@ COMMANDS: Mapping[str, CommandSource] = {
     "scrub": CommandSource(
         "server.server:scrub_content", "Verify all stored content and list what is damaged of all tenants."
     ),
+    "migrate": CommandSource("server.server:migrate_database", "Migrate the database to this version."),
     "facilitator": CommandSource("server.server:run_facilitator", "Serve a facilitator of payments for one chain."),
     "agents": CommandSource("agents.agents", "Manage agents, each in its own container."),
     "channels": CommandSource(

@@ -43,6 +43,7 @@ roost move Ada --to bwrap
 roost doctor
 roost proxy-config caddy
 roost scrub
+roost migrate
 roost facilitator --rpc https://sepolia.base.org
 roost agents list
 roost agents list -o yaml

@@ -28,33 +28,35 @@ class DatabaseTooNew(Problem):
     message = "The database was migrated by a newer version of Roost: start that version or a later one"
 
 
-def upgrade_database(database: Database) -> None:
-    """Migrate to the newest revision, if necessary. Blocking.
+def upgrade_database(database: Database) -> tuple[str | None, str]:
+    """Migrate to the newest revision, if necessary; return the one before, None for a new database, and that. Blocking.
 
     Raises DatabaseTooNew, DatabaseUnavailable, DatabaseUnwritable.
     """
     try:
-        _upgrade(database)
+        return _upgrade(database)
     except (OperationalError, sqlite3.OperationalError) as error:  # SQLAlchemy does not wrap an error of BEGIN
         reason = error.orig if isinstance(error, OperationalError) else error
         if not database.is_sqlite:
-            raise DatabaseUnavailable(f"{DatabaseUnavailable.message}: {reason}") from None
+            first_line = str(reason).partition("\n")[0]
+            raise DatabaseUnavailable(f"{DatabaseUnavailable.message}: {first_line}") from None
         if getattr(reason, "sqlite_errorcode", 0) & 0xFF not in _UNWRITABLE:
             raise
         raise DatabaseUnwritable(f"{DatabaseUnwritable.message}: {reason}") from None
 
 
-def _upgrade(database: Database) -> None:
+def _upgrade(database: Database) -> tuple[str | None, str]:
     revisions = sorted(file.name[:4] for file in _VERSIONS.glob("[0-9]*.py"))
     with _exclusive_transaction(database) as connection:
         present = _read_revision(connection)
         if present == revisions[-1]:
-            return
+            return present, revisions[-1]
         if present is not None and present not in revisions:
             raise DatabaseTooNew
         _run_migrations(connection)
         if database.is_sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise RuntimeError("a migration broke a foreign key")
+    return present, revisions[-1]
 
 
 def _read_revision(connection: Connection) -> str | None:

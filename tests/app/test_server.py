@@ -27,3 +27,10 @@ async def test_the_start_does_not_wait_for_the_maintenance(tmp_path: Path, monke
             released.set()
     finally:
         released.set()
+
+
+async def test_a_server_whose_agents_no_other_can_serve_hands_nothing_over(tmp_path: Path) -> None:
+    async with running(tmp_path, runtime=FakeRuntime(tmp_path)) as server:
+        access = server.roost.agents.access
+    assert not access.servers.is_leaving
+    assert server.roost.http.should_exit

@@ -94,7 +94,11 @@ async def test_an_agent_runs_on_at_the_server_that_is_left(
         await until(lambda: works(one, agent))  # the other server has stopped
         assert relays.list_open() == [agent["agentId"]]
         assert list_pods(cluster) == pods
-        assert [found.id for found in await database.read(service.list_hosts)] == [host.id]
+
+        async def is_alone() -> bool:
+            return [found.id for found in await database.read(service.list_hosts)] == [host.id]
+
+        await until(is_alone)
         assert (await one.client(one.key()).delete(f"/v0/agents/{agent['agentId']}")).is_success
         assert list_pods(cluster) == []
 

@@ -99,7 +99,7 @@ async def running(
             opened.close()
         raise
     over = asyncio.Event()
-    serving = asyncio.create_task(roost.http.run_on(listeners, over))
+    serving = asyncio.create_task(roost.serve(listeners, over))
     server = RunningServer(roost, settings.port)
     try:
         yield server

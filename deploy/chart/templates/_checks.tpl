@@ -26,8 +26,8 @@
 {{- if and .Values.autoscaling.enabled (not .Values.autoscaling.cpuPercent) (not .Values.autoscaling.metrics) -}}
 {{- fail "autoscaling: needs cpuPercent or metrics" -}}
 {{- end -}}
-{{- if lt (int .Values.server.stopSeconds) (add .Values.server.drainSeconds 15 | int) -}}
-{{- fail "server.stopSeconds: must be at least 15 more than server.drainSeconds, for a server to end" -}}
+{{- if lt (int .Values.server.stopSeconds) (add .Values.server.drainSeconds 30 | int) -}}
+{{- fail "server.stopSeconds: must be at least 30 more than server.drainSeconds, for a server to hand its agents over and end" -}}
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs: names at least one Gateway" -}}

@@ -52,7 +52,9 @@ class ContainerSurvey:
 class RuntimeAssignments:
     """The runtimes of this server by name, and which of them each agent has, by default the first."""
 
-    def __init__(self, runtimes: Sequence[Runtime], owners: AgentOwners | None = None) -> None:
+    def __init__(
+        self, runtimes: Sequence[Runtime], owners: AgentOwners | None = None, arriving: set[str] | None = None
+    ) -> None:
         self._owners = owners
         self.by_name: Mapping[str, Runtime] = {runtime.name: runtime for runtime in runtimes}
         self.default = runtimes[0]
@@ -60,6 +62,8 @@ class RuntimeAssignments:
         """Agents that may have a container in another runtime beside their own."""
         self.held = set[str]()
         """Agents to whose container nothing connects but by `get_runtime`, and that nothing else starts."""
+        self.arriving = set[str]() if arriving is None else arriving
+        """Agents of another server that gives them up, while this one opens their relays to serve them."""
         self._names: dict[str, str] = {}
 
     def assign(self, agent_id: str, runtime: str | None) -> None:
@@ -154,8 +158,10 @@ def mark_agent(marked: set[str], agent_id: str) -> Generator[None]:
 class AgentContainers(Runtime):
     """Containers of agents, each in the runtime that the agent has; of a shared one only those of this server."""
 
-    def __init__(self, runtimes: Sequence[Runtime], owners: AgentOwners | None = None) -> None:
-        self.assignments = RuntimeAssignments(runtimes, owners)
+    def __init__(
+        self, runtimes: Sequence[Runtime], owners: AgentOwners | None = None, arriving: set[str] | None = None
+    ) -> None:
+        self.assignments = RuntimeAssignments(runtimes, owners, arriving)
         self.name = runtimes[0].name  # pyright: ignore[reportAttributeAccessIssue] - a class variable of others
         self.is_shared = runtimes[0].is_shared  # pyright: ignore[reportAttributeAccessIssue] - as above
         self.disk = _DiskMeters(self.assignments)
@@ -205,6 +211,8 @@ class AgentContainers(Runtime):
         return await runtime.connect(agent_id)
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
+        if agent_id in self.assignments.arriving:
+            return await self.assignments.find_runtime(agent_id).listen(agent_id, relay, handler)
         return await (await self.assignments.find_own_runtime(agent_id)).listen(agent_id, relay, handler)
 
 

@@ -34,6 +34,8 @@ class AgentRepository:
         self, db: Database, sealer: Sealer, quotas: Mapping[Plan, int], host_id: str, ports: AgentPorts | None = None
     ) -> None:
         self.host_id = host_id
+        self.passing = set[str]()
+        """Agents that one server takes from another: both answer for them, at first that which had them."""
         self.ports = ports
         self.last_uses = LastUses(db)
         self._db = db
@@ -53,9 +55,9 @@ class AgentRepository:
         return agent
 
     async def get_here(self, agent_id: str) -> Agent:
-        """Return an agent whose container is on this host. Raises AgentNotFound, AgentOnOtherHost."""
+        """Return an agent that this host serves. Raises AgentNotFound, AgentOnOtherHost."""
         agent = await self.get(agent_id)
-        if agent.host_id != self.host_id:
+        if agent.host_id != self.host_id and agent.id not in self.passing:
             raise AgentOnOtherHost(None if agent.host_id else SERVER_REMOVED, host=agent.host_id)
         return agent
 
@@ -328,13 +330,21 @@ def abandon_host(connection: Connection, host_id: str) -> int:
     return len(agents)
 
 
-def take_agents(connection: Connection, source: str, target: str, runtime: str, takers: int) -> Sequence[str]:
+def list_shared_agents(connection: Connection, host_id: str, runtime: str) -> Sequence[str]:
+    """List the ids of a host's agents in a runtime that is its default."""
+    return [agent.id for agent in store.list_host_agents(connection, host_id) if agent.runtime in (None, runtime)]
+
+
+def take_agents(
+    connection: Connection, source: str, target: str, runtime: str, takers: int, only: Collection[str] | None = None
+) -> Sequence[str]:
     """Give one of `takers` hosts its share of the agents of another one in a runtime that is the default of both.
 
-    Returns their ids. The caller has locked the host `source`.
+    only: the ids of those to give, in place of a share. Returns ids. The caller has locked the host `source`.
     """
-    agents = [agent for agent in store.list_host_agents(connection, source) if agent.runtime in (None, runtime)]
-    taken = [agent.id for agent in agents[: min(ceil(len(agents) / takers), _TAKEN_AT_ONCE)]]
+    agents = list_shared_agents(connection, source, runtime)
+    share = agents[: min(ceil(len(agents) / takers), _TAKEN_AT_ONCE)]
+    taken = share if only is None else [agent_id for agent_id in agents if agent_id in only]
     for agent_id in taken:
         store.set_host(connection, agent_id, target)
     record_agent_changes(connection, taken)

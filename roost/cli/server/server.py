@@ -24,7 +24,13 @@ from roost.cli.output.output import (
     print_rows,
     write_output,
 )
-from roost.cli.server.data_folder import has_other_database, is_data_folder, load_local_settings, open_data_folder
+from roost.cli.server.data_folder import (
+    has_other_database,
+    is_data_folder,
+    load_data_folder,
+    load_local_settings,
+    open_data_folder,
+)
 from roost.core import clock
 from roost.core.sensitive import Sensitive
 
@@ -151,6 +157,17 @@ def print_proxy_config(
         **{name: str(path) for name, path in files.items() if path},
     )
     write_output(render_proxy_config(program.value, site), sys.stdout)
+
+
+def migrate_database(data: Data = None) -> None:
+    """Migrate the database to this version. A server does it when it starts; a job can do it before."""
+    from roost import app
+
+    def report(before: str | None, after: str) -> None:
+        done = f"Migrated the database from {before} to" if before else "Created the database at"
+        print_line(f"The database is at {after} already." if before == after else f"{done} {after}.")
+
+    app.open_database(load_data_folder(data), report).close()
 
 
 def scrub_content(

@@ -46,7 +46,6 @@ from roost.settings import Settings
 
 _FIRST_AGENT = "First agent"
 _SHOWN_AGENTS = 10
-_WAIT_SECONDS = 3.0  # less than connections get to end
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
 
 
@@ -97,8 +96,7 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, ope
     try:
         tenant, caller = await _ensure_key(server)
         interpreter.freeze_heap()
-        serving = asyncio.create_task(server.http.run_on(listeners, stop))
-        ending = asyncio.create_task(_end_waits(server, stop))
+        serving = asyncio.create_task(server.serve(listeners, stop))
         _print_summary(server)
         await _present_dashboard(server, caller, opens_browser=opens_browser)
         if first_agent and not await server.agents.registry.runtimes.agents.list(tenant.id):
@@ -109,18 +107,11 @@ async def _serve(settings: Settings, drivers: Drivers, *, first_agent: bool, ope
         if not stop.is_set():
             print_line("\nPress Ctrl-C to stop the server and its agents.\n")
         await serving
-        await ending
     finally:
         keep_agents = stop.signal == signal.SIGTERM and settings.keep_agents_on_stop == "true"
         with suppress(OSError, SystemExit):  # the terminal or the pipe is closed; at a pipe rich exits
             print_line("The agents keep running for the next server." if keep_agents else "Stopping the agents ...")
         await server.stop(keep_agents=keep_agents)
-
-
-async def _end_waits(server: app.RoostServer, stop: asyncio.Event) -> None:
-    """Answer requests that wait for an agent before the server closes their connections."""
-    await stop.wait()
-    server.end_waits(_WAIT_SECONDS)
 
 
 async def _present_dashboard(server: app.RoostServer, caller: Caller, *, opens_browser: bool) -> None:

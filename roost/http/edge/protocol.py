@@ -82,6 +82,8 @@ class EdgeHttpProtocol(HttpConnection):
     cache: ClassVar[ResponseCache]
     is_peer = False
     """Whether another server passes requests on by this connection; set before it is made."""
+    is_draining: ClassVar[bool] = False
+    """Whether each connection ends with its next response."""
     _is_counted = False
     _counted_peer = ""
 
@@ -99,6 +101,16 @@ class EdgeHttpProtocol(HttpConnection):
         if ports is not None and port is not None and port in ports:
             self._headers = select_cookies(self._headers, cookie_prefix(port))
         super().on_headers_complete()
+
+    @classmethod
+    def drain_connections(cls) -> None:
+        """End each connection with its next response, because the server stops soon."""
+        cls.is_draining = True
+
+    def _dispatch(self) -> None:
+        super()._dispatch()
+        if self.is_draining and self._reading is not None:
+            self._reading.disable_keep_alive()
 
     def create_exchange(self, head: RequestHead) -> Exchange | None:
         dependencies = self.pool.dependencies

@@ -28,7 +28,7 @@ _log = log.get_logger("health")
 
 
 class ReadinessRecord(BaseModel):
-    status: Literal["ok", "failing"]
+    status: Literal["ok", "failing", "stopping"]
     checks: Mapping[str, Literal["ok", "failing"]]
 
 
@@ -36,13 +36,14 @@ class ReadinessRecord(BaseModel):
 class ServerHealth:
     """What the routes below tell: `checks` by the name that `/readyz` shows, each with `deadline` seconds to pass.
 
-    Without a `metrics_token` there are no metrics.
+    Without a `metrics_token` there are no metrics. `is_stopping`: whether the server wants no more requests.
     """
 
     checks: Mapping[str, Check]
     registry: CollectorRegistry
     metrics_token: Sensitive[str] | None = None
     deadline: float = CHECK_SECONDS
+    is_stopping: Callable[[], bool] = lambda: False
     _running: asyncio.Task[Mapping[str, bool]] | None = field(default=None, init=False)
 
     async def run_checks(self) -> Mapping[str, bool]:
@@ -64,11 +65,11 @@ async def check_liveness() -> dict[str, str]:
 
 @router.get("/readyz", response_model=ReadinessRecord, responses={503: {"model": ReadinessRecord}})
 async def check_readiness(health: Health) -> JSONResponse:
-    """Check all dependencies; 503 names the failing ones."""
+    """Check all dependencies; 503 names the failing ones, or says that the server stops."""
     passed = await health.run_checks()
-    is_ready = all(passed.values())
+    status = "failing" if not all(passed.values()) else "stopping" if health.is_stopping() else "ok"
     results = {name: "ok" if part else "failing" for name, part in passed.items()}
-    return JSONResponse({"status": "ok" if is_ready else "failing", "checks": results}, 200 if is_ready else 503)
+    return JSONResponse({"status": status, "checks": results}, 200 if status == "ok" else 503)
 
 
 @router.get(

@@ -7,7 +7,7 @@ rejects requests that would cost unbounded memory.
 
 import asyncio
 import contextvars
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -22,6 +22,7 @@ from roost.http.server.asgi_exchange import AsgiExchange
 from roost.http.server.http_connection import HttpConnection
 from roost.http.server.request_head import ConnectionLimits, RequestHead
 
+_Serve = Callable[["_AgentRelay", str, asyncio.StreamReader, asyncio.StreamWriter], None]
 _MAX_CONNECTIONS = 256  # of one agent to the app; the proxy has its own limit
 
 
@@ -62,6 +63,13 @@ class RelayServer:
         """Return the agents whose relays are open."""
         return list(self._relays)
 
+    def drain_connections(self) -> bool:
+        """Let each connection to the app end with its current request; return whether one has not ended yet."""
+        connections = [one for relay in self._relays.values() for one in relay.connections]
+        for connection in connections:
+            connection.shutdown()
+        return bool(connections)
+
     async def close_all(self) -> None:
         for agent_id in list(self._relays):
             await self.close(agent_id)
@@ -69,12 +77,19 @@ class RelayServer:
     async def _open(self, agent_id: str) -> None:
         relay = _AgentRelay()
         try:
-            for name, serve in (("api", self._serve_api), ("proxy", self._serve_proxy)):
-                relay.listeners.append(await self._runtime.listen(agent_id, name, partial(serve, relay, agent_id)))
+            relays = (("api", self._serve_api), ("proxy", self._serve_proxy))
+            # At once: what one of them connects makes the warden use the other, too.
+            await asyncio.gather(*(self._listen(relay, agent_id, name, serve) for name, serve in relays))
         except BaseException:
             await relay.close()
             raise
         self._relays[agent_id] = relay  # here, so that a caller who is cancelled at this moment does not lose it
+
+    async def _listen(self, relay: "_AgentRelay", agent_id: str, name: str, serve: _Serve) -> None:
+        listener = await self._runtime.listen(agent_id, name, partial(serve, relay, agent_id))
+        relay.listeners.append(listener)
+        if relay.closed:  # the other one failed
+            listener.close()
 
     def _serve_api(
         self, relay: "_AgentRelay", agent_id: str, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter

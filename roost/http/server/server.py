@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,7 @@ class HttpServer(Server):
     def __init__(self, app: ASGIApp, protocol: type[asyncio.Protocol], proxy_socket: Path | None = None) -> None:
         """`proxy_socket` is a path at which the server listens, too, for a proxy of its own."""
         self._proxy_socket = proxy_socket
+        self._has_started = asyncio.Event()
         super().__init__(
             Config(
                 app,
@@ -196,6 +197,7 @@ class HttpServer(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._has_started.set()
         if self._proxy_socket is not None:
             listener = listen_unix(self._proxy_socket)
             loop = asyncio.get_running_loop()
@@ -203,8 +205,9 @@ class HttpServer(Server):
 
     async def serve_peer(self, call: PeerCall) -> bool:
         """Serve the requests that another server passes on (`PeerHandler`). Raises PeerFailed."""
-        if not self.started or self.should_exit:
-            raise PeerFailed("It starts or stops")
+        await self._has_started.wait()  # it may have taken the agent already; the other server waits some seconds
+        if self.should_exit:
+            raise PeerFailed("It stops")
         protocol: Any = self._create_protocol()
         protocol.is_peer, protocol.stream = True, call.stream
         call.accept()
@@ -217,11 +220,18 @@ class HttpServer(Server):
         protocol_class: Any = self.config.http_protocol_class
         return protocol_class(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
-    async def run_on(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
-        """Serve until `stop` is set; connections get 5 s to end."""
+    async def run_on(
+        self,
+        listeners: Sequence[socket.socket],
+        stop: asyncio.Event,
+        leave: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """Serve until `stop` is set and `leave` has returned; then connections get 5 s to end."""
 
         async def watch() -> None:
             await stop.wait()
+            if leave is not None:
+                await leave()
             self.should_exit = True
 
         raise_descriptor_limit()

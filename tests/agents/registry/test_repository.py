@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from roost.agents.registry.errors import AgentLimitReached, AgentNotFound
+from roost.agents.registry.errors import AgentLimitReached, AgentNotFound, AgentOnOtherHost
 from roost.agents.registry.model import REASON_LIMIT, Agent, AgentProfile, AgentState
-from roost.agents.registry.repository import AgentRepository, HostAgents, set_wait_reason
+from roost.agents.registry.repository import AgentRepository, HostAgents, set_agent_host, set_wait_reason
 from roost.core.db import Database
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -61,6 +61,17 @@ async def test_a_new_agent_is_starting_and_has_an_internal_token(
     assert token == await AgentRepository(database, SEALER, {}, "host").get_internal_token(agent.id)
     with pytest.raises(AgentNotFound):
         await repository.get_internal_token("nobody")
+
+
+async def test_an_agent_that_passes_to_another_host_is_served_by_both(
+    database: Database, repository: AgentRepository, tenant_id: str
+) -> None:
+    agent = create(database, repository, tenant_id)
+    database.run(lambda c: set_agent_host(c, agent.id, "other", None))
+    with pytest.raises(AgentOnOtherHost):
+        await repository.get_here(agent.id)
+    repository.passing.add(agent.id)
+    assert (await repository.get_here(agent.id)).host_id == "other"
 
 
 async def test_states_move_only_as_drawn(database: Database, repository: AgentRepository, tenant_id: str) -> None:

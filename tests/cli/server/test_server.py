@@ -2,15 +2,22 @@
 
 import asyncio
 import json
+import socket
+import subprocess
+import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 from typer.testing import CliRunner
 
-from roost import app, config
+from roost import app, config, migrations
 from roost.cli.main import cli
+from roost.core.db import Database
 from roost.core.problem import Problem
 from roost.drivers.facilitator import local_loader
 from roost.http.stack.routes import GATEWAY, JWT, PLATFORM
@@ -177,3 +184,47 @@ def test_a_lost_object_is_damage_too(data: Path) -> None:
     (bad,) = asyncio.run(keep(data, BAD))
     pack_of(data, BAD).unlink()
     assert [row["id"] for row in json.loads(scrub(data, "-o", "json").stdout)] == [bad.id]
+
+
+def migrate(data: Path, **environment: str) -> tuple[int, str, str]:
+    """Return the exit code, the output and the error of the command in a process of its own."""
+    arguments = [sys.executable, "-m", "roost", "migrate", "--data", str(data)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_migrate_says_from_where_it_brings_the_database_to_this_version(data: Path) -> None:
+    data.mkdir()
+    database = Database(f"sqlite:///{data / 'roost.db'}")
+    options = Config()
+    options.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with database.writer.begin() as connection:
+        options.attributes["connection"] = connection
+        command.upgrade(options, "0050")
+    newest = sorted(file.name[:4] for file in Path(migrations.__file__).parent.glob("versions/[0-9]*.py"))[-1]
+    assert migrate(data) == (0, f"Migrated the database from 0050 to {newest}.\n", "")
+    assert migrate(data) == (0, f"The database is at {newest} already.\n", "")
+    database.run(lambda connection: connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'")))
+    database.close()
+    code, output, error = migrate(data)
+    assert (code, output, error.count("\n")) == (1, "", 1)
+    assert "newer version of Roost" in error
+
+
+def test_migrate_fails_without_a_folder_or_a_server_of_the_database(data: Path) -> None:
+    assert migrate(data)[0] == 2
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    data.mkdir()
+    code, output, error = migrate(data, ROOST_DATABASE_URL=f"postgresql://roost:secret@127.0.0.1:{port}/roost")
+    assert (code, output, error.count("\n")) == (1, "", 1)
+    assert "database is unavailable" in error
+    assert "secret" not in error
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_migrate_makes_the_tables_of_a_new_database(data: Path, bare_url: str) -> None:
+    data.mkdir()
+    code, output, _ = migrate(data, ROOST_DATABASE_URL=bare_url)
+    assert (code, output.startswith("Created the database at 0")) == (0, True)

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from roost.http.edge.protocol import EdgeHttpProtocol
 from tests.http.edge.support import AGENT, TOKEN, EdgeServer, Wire, echo, eventually, request, scripted
 
 EVERY_HOST = pytest.mark.parametrize(
@@ -354,3 +355,15 @@ def test_uvicorns_own_access_log_is_off(edge: EdgeServer) -> None:
         wire.send(request("/v0/x?token=SECRET", host="localhost"))
         assert wire.reply().status == 200
     assert "SECRET" not in repr(edge.records)
+
+
+@EVERY_HOST
+def test_a_server_that_drains_ends_connections_with_their_next_response(
+    edge: EdgeServer, wire: Wire, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edge.serve(echo)
+    monkeypatch.setattr(EdgeHttpProtocol, "is_draining", True)
+    wire.send(request("/v0/models", host=host))
+    reply = wire.reply()
+    assert (reply.status, reply["connection"]) == (200, "close")
+    assert wire.closed()

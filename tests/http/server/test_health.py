@@ -49,6 +49,16 @@ async def test_ready_when_all_is() -> None:
     assert answer.json() == {"status": "ok", "checks": {"database": "ok", "containers": "ok"}}
 
 
+async def test_a_server_that_stops_is_not_ready() -> None:
+    service = FastAPI()
+    service.include_router(health.router)
+    service.state.services = ServiceRegistry()
+    service.state.services.add(health.ServerHealth({"database": fine}, CollectorRegistry(), is_stopping=lambda: True))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(service), base_url="http://localhost") as ask:
+        answer = await ask.get("/readyz")
+    assert (answer.status_code, answer.json()) == (503, {"status": "stopping", "checks": {"database": "ok"}})
+
+
 async def test_failing_part_is_named_without_details() -> None:
     async with client(database=fine, containers=broken) as ask:
         answer = await ask.get("/readyz")

@@ -322,3 +322,20 @@ async def test_nonsense_and_upgrades_are_answered_quietly(tmp_path: Path, caplog
             writer.write(upgrade)
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
     assert not caplog.records
+
+
+async def test_a_drained_connection_ends_when_its_request_has(tmp_path: Path) -> None:
+    async with open_relay_env(tmp_path, "a1") as env, env.connected("a1", "api") as (idle, other):
+        async with env.connected("a1", "api") as (reader, writer):
+            other.write(b"GET /x HTTP/1.1\r\nHost: agent\r\n\r\n")
+            await idle.readuntil(b"\r\n\r\n")
+            writer.write(b"GET /wait HTTP/1.1\r\nHost: agent\r\n\r\n")
+            await reader.readuntil(b"first")
+            assert env.relays.drain_connections()
+            async with asyncio.timeout(10):
+                await idle.read()  # until its end
+            assert (env.app.waiting, env.app.left) == (1, 0)
+        async with asyncio.timeout(10):
+            while env.relays.drain_connections():
+                await asyncio.sleep(0.01)
+        assert env.app.left == 1

@@ -18,7 +18,7 @@ from roost.identity.caller import token_digest
 
 HTTP_CALL = "http"
 """Name of the call whose bytes are HTTP requests."""
-_KNOWN_SECONDS = 1.0
+KNOWN_SECONDS = 1.0
 _MAX_KNOWN = 10_000
 
 
@@ -53,10 +53,15 @@ class AgentServers:
         self._known: dict[str, AgentLocation] = {}
         self._links: dict[str, tuple[PeerLink, AsyncExitStack]] = {}
         self._is_stopped = False
+        self.is_leaving = False
+
+    def forget_locations(self) -> None:
+        """Read each location from now on, because this server leaves."""
+        self.is_leaving = True
 
     def recall(self, subject: str) -> AgentLocation | None:
         """Return where an agent or upload is, None if that is not known without I/O."""
-        location = self._known.get(subject)
+        location = None if self.is_leaving else self._known.get(subject)
         return location if location is not None and location.until > clock.monotonic_seconds() else None
 
     async def find(self, subject: str) -> AgentLocation:
@@ -64,7 +69,7 @@ class AgentServers:
         server = await self._db.read(partial(self._read, subject))
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
-        location = AgentLocation(server, clock.monotonic_seconds() + _KNOWN_SECONDS)
+        location = AgentLocation(server, clock.monotonic_seconds() + KNOWN_SECONDS)
         self._known[subject] = location
         return location
 

@@ -30,12 +30,14 @@ class Host(HostIdentity):
 
     seen_at: its last heartbeat, None after a clean stop. address: `host:port` at which other servers reach it.
     shared_runtime: name of its default runtime if servers with the same one can serve its agents, else None.
+    is_leaving: it stops, and runs on until others have taken its agents.
     """
 
     started_at: datetime
     seen_at: datetime | None
     address: str | None = None
     shared_runtime: str | None = None
+    is_leaving: bool = False
 
     def is_running(self, now: datetime) -> bool:
         return self.seen_at is not None and self.seen_at > now - HOST_TIMEOUT

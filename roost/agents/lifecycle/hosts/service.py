@@ -10,13 +10,14 @@ from roost.agents.lifecycle.hosts import store
 from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, Host, HostIdentity, HostNotFound, HostRunning
 from roost.agents.registry.repository import abandon_host
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Database, publish_on_commit
 from roost.core.periodic import PeriodicTask
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
 
 _CHECK_SECONDS = 1.0
 _CERTIFICATE = "servers"
+LEAVING_TOPIC = "hosts/leaving"
 
 _log = log.get_logger("hosts")
 
@@ -67,6 +68,16 @@ class HostService:
 
         await self._db.write(register)
         self._heartbeat.start(delay=HEARTBEAT_SECONDS)
+
+    async def mark_leaving(self) -> None:
+        """Let other servers take the agents of this one's shared runtime, while it goes on."""
+        identity = self._identity
+
+        def mark(connection: Connection) -> None:
+            store.mark_leaving(connection, identity.id, identity.session)
+            publish_on_commit(connection, LEAVING_TOPIC)
+
+        await self._db.write(mark)
 
     async def stop(self) -> None:
         """Record the end of this server. Idempotent."""

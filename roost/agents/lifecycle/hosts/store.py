@@ -10,6 +10,7 @@ from roost.agents.lifecycle.hosts.model import Host
 from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
+_LEAVING = "leaving:"  # precedes the shared runtime of a server that leaves
 CERTIFICATE_DATA = "server_certificates/{id}"
 
 hosts = sa.Table(
@@ -58,6 +59,12 @@ def set_seen(connection: Connection, host_id: str, session: str, seen_at: dateti
     return connection.execute(query.values(seen_at=seen_at)).rowcount == 1
 
 
+def mark_leaving(connection: Connection, host_id: str, session: str) -> None:
+    """Record that a server with a shared runtime stops."""
+    query = hosts.update().where(hosts.c.id == host_id, hosts.c.session == session)
+    connection.execute(query.values(shared_runtime=_LEAVING + hosts.c.shared_runtime))
+
+
 def delete_host(connection: Connection, host_id: str) -> None:
     connection.execute(hosts.delete().where(hosts.c.id == host_id))
 
@@ -71,4 +78,5 @@ def ensure_certificate(connection: Connection, certificate_id: str, sealed: byte
 
 
 def _host(row: Any) -> Host:
-    return read_record(Host, row)
+    runtime = row.shared_runtime and row.shared_runtime.removeprefix(_LEAVING)
+    return read_record(Host, row, shared_runtime=runtime, is_leaving=runtime != row.shared_runtime)

@@ -78,6 +78,11 @@ class AgentReconciler:
         """Check soon, without the pause."""
         self._watch.wake()
 
+    async def open_relays(self, agent_ids: Collection[str]) -> None:
+        """Open the relays of agents of another server that are about to be this one's."""
+        containers = {container.agent_id for container in await self._runtime.assignments.default.list()}
+        await asyncio.gather(*map(self._open_relays, containers & {*agent_ids}))
+
     def adopt_agents(self, agent_ids: Collection[str]) -> None:
         """Adopt or start agents that were another server's until now."""
         self._taken.update(agent_ids)
@@ -86,6 +91,10 @@ class AgentReconciler:
     def keep_containers(self) -> None:
         """Let `stop` leave the containers to the next server."""
         self._keeps_containers = True
+
+    async def pause(self) -> None:
+        """Stop the checks, and leave everything as it is."""
+        await self._watch.stop()
 
     async def stop(self) -> None:
         """Stop the checks, and all containers unless they are kept; the state of agents that run stays.
@@ -109,7 +118,7 @@ class AgentReconciler:
     async def _adopt(self, agents: Sequence[Agent], containers: Collection[str]) -> None:
         """Open the relays of the agents that have a container; start or delete the others."""
         present = [agent for agent in agents if agent.id in containers and not agent.deleted]
-        opened = await asyncio.gather(*map(self._open_relays, present))
+        opened = await asyncio.gather(*(self._open_relays(agent.id) for agent in present))
         adopted = {agent.id for agent, is_open in zip(present, opened, strict=True) if is_open}
         # One transaction, because each waits for the disk.
         await self._db.write(lambda connection: self._start_others(connection, agents, adopted))
@@ -129,12 +138,12 @@ class AgentReconciler:
         """Return the ids of agents whose runtime did not answer."""
         return {agent.id for agent in agents if self._runtime.assignments.get_name(agent.id) in survey.silent}
 
-    async def _open_relays(self, agent: Agent) -> bool:
+    async def _open_relays(self, agent_id: str) -> bool:
         """Open the relays again, which the last server took with it; return whether that succeeded."""
         try:
-            await self._relays.open(agent.id)
+            await self._relays.open(agent_id)
         except (Problem, OSError) as error:
-            _log.warning("relay.open_failed", agent=agent.id, reason=str(error))
+            _log.warning("relay.open_failed", agent=agent_id, reason=str(error))
             return False
         return True
 
@@ -150,7 +159,8 @@ class AgentReconciler:
             return True
 
     async def _check_all(self) -> None:
-        open_before = self._relays.list_open()  # then all of these agents were this server's
+        # All of these agents were this server's at that time.
+        open_before = {*self._relays.list_open()} - self._runtime.assignments.arriving
         every = await self._host_agents.list()
         agents = [agent for agent in every if not agent.deleted]
         # Listed after the agents: the container of a running agent is missing only if it is gone.
@@ -158,7 +168,7 @@ class AgentReconciler:
         containers = {container.agent_id for container in survey.containers}
         unanswered = self._find_unanswered(agents, survey)
         if self._runtime.is_shared:
-            await self._release({*open_before} - {agent.id for agent in every})
+            await self._release(open_before - {agent.id for agent in every})
             # Also those of a takeover whose commit was not confirmed.
             closed = [agent for agent in agents if agent.state is AgentState.RUNNING and agent.id not in open_before]
             self._taken.update(agent.id for agent in closed if agent.id in containers)

@@ -65,6 +65,14 @@ async def test_a_location_is_believed_for_a_second(database: Database, monkeypat
     assert (await servers.find(agent.id)).server is None
 
 
+async def test_a_server_that_leaves_believes_no_location(database: Database) -> None:
+    servers, agent = open_servers(database), create_agent(database, "here")
+    found = await servers.find(agent.id)
+    assert servers.recall(agent.id) == found
+    servers.forget_locations()
+    assert servers.recall(agent.id) is None
+
+
 @pytest.mark.parametrize("address", [None, "192.0.2.1:8644"])
 async def test_a_server_that_cannot_be_reached_is_none(database: Database, address: str | None) -> None:
     server = await start_server(database, "there", address)

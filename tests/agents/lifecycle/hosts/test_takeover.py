@@ -1,7 +1,7 @@
 """Agents of servers that are gone, in a runtime that all servers share: who gets them, and what the old one may do."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,10 @@ from tests.agents.lifecycle.workflows.lifecycle_env import DEADLINE, LifecycleEn
 
 ONLY_POSTGRESQL = [pytest.param("postgresql", marks=pytest.mark.postgres)]
 pytestmark = pytest.mark.parametrize("dialect", ONLY_POSTGRESQL)
+
+
+async def open_nothing(_: object) -> None:
+    return
 
 
 class SharedRuntime(FakeRuntime):
@@ -151,6 +155,61 @@ async def test_living_servers_share_the_agents_and_take_each_once(servers: Serve
     while len(taken[0] + taken[1]) < len(made):
         await asyncio.gather(*(looks.look() for looks in takers))
     assert sorted(taken[0] + taken[1]) == sorted(made)
+
+
+async def test_agents_of_a_server_that_leaves_are_shared_once_their_relays_lead_to_others(servers: Servers) -> None:
+    takers = [await servers.register(name) for name in ("two", "three")]
+    async with servers.serve("one", reconcile=False) as one:
+        made = {(await one.env.create_row(name)).id for name in "abcdefgh"}
+        opened: list[set[str]] = []
+
+        async def open_relays(agent_ids: Collection[str]) -> None:
+            assert {agent.id for agent in await one.env.host_agents.list()} >= {*agent_ids} >= looks._passing
+            opened.append({*agent_ids})
+
+        assert await one.looks.has_takers()
+        await servers.hosts["one"].mark_leaving()
+        for looks in takers:
+            looks._open_relays = open_relays
+            await asyncio.gather(looks.look(), looks.look())
+            assert not looks._passing
+        assert {*map(len, opened)} != {0, len(made)}
+        assert set[str]().union(*opened) == made
+        assert await one.env.host_agents.list() == []
+        assert servers.list_hosts() == ["two", "three", "one"]  # it still answers
+        for name in ("two", "three"):
+            await servers.hosts[name].mark_leaving()
+        assert not await takers[0].has_takers()
+
+
+async def test_servers_hear_of_one_that_leaves(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(takeover, "_LOOK_SECONDS", 3600.0)
+    async with servers.serve("two") as two, servers.serve("one") as one:
+        agent = await one.env.settled()
+        two.looks.start(two.env.services.reconciler.adopt_agents, two.env.services.reconciler.open_relays)
+        await until(lambda: has_looked(two.looks))
+        await one.env.services.reconciler.pause()
+        await servers.hosts["one"].mark_leaving()
+        await until(lambda: two.serves(agent))
+        await two.looks.stop()
+        assert one.env.relays.open_now == {agent.id}  # for the requests that it began
+
+
+async def has_looked(looks: AgentTakeover) -> bool:
+    return looks._looked_at > float("-inf")
+
+
+async def test_agents_of_a_server_that_died_while_it_left_are_taken_like_those_of_others(servers: Servers) -> None:
+    two = await servers.register("two")
+    await servers.register("three")  # which takes nothing
+    async with servers.serve("one", reconcile=False) as one:
+        for name in "abc":
+            await one.env.create_row(name)
+        await servers.hosts["one"].mark_leaving()
+        servers.end("one")
+        for _ in range(3):
+            await two.look()
+        assert await one.env.host_agents.list() == []
 
 
 async def test_agents_of_other_runtimes_stay_with_their_server(servers: Servers) -> None:
@@ -299,7 +358,7 @@ async def test_servers_with_runtimes_of_their_own_take_and_lose_nothing(servers:
     await two.look()
     assert servers.list_hosts() == ["two", "own"]
     without = AgentTakeover(servers.database, "own", None)
-    without.start(lambda _: None)
+    without.start(lambda _: None, open_nothing)
     assert without._task._task is None
 
 

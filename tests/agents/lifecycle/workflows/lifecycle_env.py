@@ -82,6 +82,9 @@ class OpenRelays:
     def list_open(self) -> Collection[str]:
         return list(self.open_now)
 
+    def drain_connections(self) -> bool:
+        return False
+
     async def close_all(self) -> None:
         self.open_now.clear()
 
