@@ -79,7 +79,7 @@ class LeasedTask(PeriodicTask):
         finally:
             _held.reset(outer)
             await extension.stop()
-            await self._db.write(lambda connection: self._extend(connection, token, pause))
+            await self._db.write(lambda connection: self._release(connection, token, pause))
 
     def _acquire(self, connection: Connection) -> int | None:
         """Return the token of the lease; None if another server has it, or had it a moment ago."""
@@ -94,6 +94,11 @@ class LeasedTask(PeriodicTask):
         """Let the lease end after so many seconds; return whether it has this token still."""
         held = sa.and_(leases.c.name == self._name, leases.c.token == token)
         return connection.execute(leases.update().where(held).values(expires_at=self._after(seconds))).rowcount > 0
+
+    def _release(self, connection: Connection, token: int, pause: float) -> None:
+        """End the run. The token becomes another one, because an extension that is on its way may still arrive."""
+        released = {"token": leases.c.token + 1, "expires_at": self._after(pause)}
+        connection.execute(leases.update().where(leases.c.name == self._name, leases.c.token == token).values(released))
 
     def _check_lease(self, connection: Connection) -> None:
         held = _held.get()

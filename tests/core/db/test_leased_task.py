@@ -148,6 +148,17 @@ async def test_a_run_that_fails_or_is_stopped_leaves_the_work_to_any_server(jobs
     assert (second.outcome, third.outcome) == ("CancelledError", "done")
 
 
+@ON_POSTGRESQL
+async def test_an_extension_that_arrives_after_the_run_leaves_the_pause_as_it_is(jobs: list[Job]) -> None:
+    first, second, _ = jobs
+    first.goes_on.set()
+    second.goes_on.set()
+    await first.task.run_once()
+    await first.db.write(lambda connection: first.task._extend(connection, 1, 0.0))
+    await second.task.run_once()
+    assert (first.writes, second.writes) == (2, 0)
+
+
 @pytest.mark.parametrize("dialect", ["sqlite"])
 async def test_the_one_server_of_sqlite_runs_it_without_a_lease(jobs: list[Job]) -> None:
     jobs[0].goes_on.set()
