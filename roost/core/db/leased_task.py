@@ -15,7 +15,7 @@ from roost.core.db.types import UtcTime
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import ResourceConflict
 
-_PAUSE_SHARE = 0.9  # of the interval, in which no other server begins; less than all, because this server begins its next run after it
+_PAUSE_SHARE = 0.9  # of the interval, in which no other server begins; this one begins its next run right after it
 _log = log.get_logger("leases")
 _held: ContextVar[tuple[str, int] | None] = ContextVar("held lease", default=None)
 
@@ -94,7 +94,9 @@ class LeasedTask(PeriodicTask):
     def _extend(self, connection: Connection, token: int, seconds: float) -> bool:
         """Let the lease end after so many seconds; return whether it has this token still."""
         held = sa.and_(leases.c.name == self._name, leases.c.token == token)
-        return connection.execute(leases.update().where(held).values(expires_at=_after(connection, seconds))).rowcount > 0
+        return (
+            connection.execute(leases.update().where(held).values(expires_at=_after(connection, seconds))).rowcount > 0
+        )
 
     def _release(self, connection: Connection, token: int, pause: float) -> None:
         """End the run. The token becomes another one, because an extension that is on its way may still arrive."""

@@ -188,12 +188,55 @@ async def test_a_server_that_hung_or_had_no_database_waits_for_the_others(
         agent = await one.env.create_row()
         servers.end("one")
         monkeypatch.setattr(takeover, "_GRACE_SECONDS", 60.0)
-        two._looked_at = clock.monotonic_seconds() - 2 * HEARTBEAT_SECONDS
+        two._looked_at = clock.utc_now() - timedelta(seconds=2 * HEARTBEAT_SECONDS)
         await two.look()
         assert await one.has(agent)
         two._believes_at = clock.monotonic_seconds()
         await two.look()
         assert not await one.has(agent)
+
+
+async def test_a_server_takes_nothing_when_its_own_clock_is_wrong(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = await servers.register("two")
+    async with servers.serve("one", reconcile=False) as one:
+        agent = await one.env.create_row()
+    real = clock.utc_now
+    monkeypatch.setattr(clock, "utc_now", lambda: real() + 2 * HOST_TIMEOUT)
+    for name in ("two", "one"):  # "one" has the right time
+        await servers.hosts[name]._heartbeat.run_once()
+        monkeypatch.undo()
+    monkeypatch.setattr(takeover, "_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(clock, "utc_now", lambda: real() + 2 * HOST_TIMEOUT)
+    await two.look()
+    assert await one.has(agent)
+    servers.end("one", seen=False)
+    await two.look()
+    assert not await one.has(agent)
+
+
+async def test_a_server_that_began_or_whose_database_changed_its_clock_waits_for_the_others(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two, taken = await servers.register("two"), list[str]()
+    two._on_taken = taken.extend
+    async with servers.serve("one", reconcile=False) as one:
+        await one.env.create_row()
+    servers.end("one")
+    monkeypatch.undo()
+    await two.look()
+    assert two._believes_at > clock.monotonic_seconds() + HOST_TIMEOUT.total_seconds() / 2
+    two._believes_at = 0.0
+    for hours in (1, -1):
+        assert two._looked_at is not None
+        two._looked_at += timedelta(hours=hours)
+        await two.look()
+        assert two._believes_at > clock.monotonic_seconds()
+    assert taken == []
+    two._believes_at = 0.0
+    await two.look()
+    assert len(taken) == 1
 
 
 async def test_a_server_that_returns_gives_its_agents_up(servers: Servers) -> None:
