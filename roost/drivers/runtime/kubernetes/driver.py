@@ -165,6 +165,11 @@ class KubernetesRuntime(Runtime):
                 await self._bridges.drop(agent_id)
         return running
 
+    async def find_container(self, agent_id: str) -> Container | None:
+        await self._watch()
+        found = self._find(agent_id)
+        return None if found is None or found.is_deleted or not found.is_ready else _to_container(found)
+
     async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
         return await self._objects.read_memory(agent_ids)
 

@@ -16,6 +16,7 @@ from roost.agents.lifecycle.hosts.takeover import AgentTakeover
 from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
 from roost.agents.lifecycle.workflows.model import UnknownRuntime
+from roost.agents.registry.agent_containers import AgentContainers
 from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import set_agent_runtime
@@ -311,13 +312,16 @@ async def test_a_deletion_goes_on_at_the_server_that_takes_the_agent(servers: Se
         assert await two.env.containers() == {}
 
 
-async def test_a_container_in_which_nothing_can_be_written_stays_so(servers: Servers) -> None:
+async def test_a_container_in_which_nothing_can_be_written_stays_so(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with servers.serve("two") as two:
         async with servers.serve("one") as one:
             agent = await one.env.settled()
         await servers.runtime.start(ContainerSpec(agent.id, delete_only=True))
         servers.end("one")
         await two.looks.look()
+        monkeypatch.delattr(AgentContainers, "list")  # a start looks at no other agents
         guard = DiskGuard(two.env.runtimes.runtime, 1, 0, None)
         assert "more than its limit" in (await guard.find_excess(agent.id) or "")
 
