@@ -184,6 +184,7 @@ class KubernetesRuntime(Runtime):
 
     async def close(self) -> None:
         """Stop watching the pods, which go on."""
+        await self._maintenance.stop()
         await self._bridges.close()
         await self._pods.stop()
         await self._api.close()
