@@ -40,7 +40,7 @@ class ClusterMaintenance:
         self._ran_at = clock.monotonic_seconds()
 
     async def remove_leftovers(self) -> None:
-        """Remove what others left behind, with the pods as the watch knows them; what fails is tried again next time."""
+        """Remove what others left, with the pods as the watch knows them; what fails is tried again next time."""
         used = frozenset[str]().union(*(found.maps for found in self._pods.objects.values()))
         for remove in (
             lambda: remove_each(self._end_old_probes()),
