@@ -71,6 +71,12 @@ async def test_a_fork_bomb_is_stopped(command: RunCommand, tmp_path: Path) -> No
     [
         "held = [bytearray(1024**2) for _ in range(1024)]",
         "import mmap\nheld = mmap.mmap(-1, 1024**3)\nfor at in range(0, 1024**3, 4096): held[at] = 1",
+        (
+            "import mmap\nparts = [mmap.mmap(-1, 128 * 1024**2) for _ in range(8)]\nfor part in parts:\n"
+            "    part.write(bytes(128 * 1024**2))\n    libc = ctypes.CDLL(None)\n"
+            "    start = ctypes.addressof(ctypes.c_char.from_buffer(part))\n"
+            "    assert libc.munmap(ctypes.c_void_p(start), ctypes.c_size_t(127 * 1024**2)) == 0"
+        ),
         "for _ in range(8):\n    if os.fork() == 0: break\nheld = bytearray(b'x') * (128 * 1024**2)\ntime.sleep(1000)",
     ],
 )

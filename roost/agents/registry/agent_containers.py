@@ -195,6 +195,9 @@ class AgentContainers(Runtime):
         """List the containers of the runtimes that answer."""
         return (await self.assignments.survey()).containers
 
+    async def find_container(self, agent_id: str) -> Container | None:
+        return await self.assignments.find_runtime(agent_id).find_container(agent_id)
+
     async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
         def read(runtime: Runtime) -> Awaitable[Mapping[str, int]]:
             return runtime.read_memory([one for one in agent_ids if self.assignments.get_name(one) == runtime.name])

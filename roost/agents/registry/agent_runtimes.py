@@ -46,8 +46,7 @@ class AgentRuntimes:
         try:
             await self.get_warden(agent_id).ping()
         except ContainerNotRunning:
-            runtime = self.runtime.assignments.find_runtime(agent_id)
-            if any(container.agent_id == agent_id for container in await runtime.list()):
+            if await self.runtime.find_container(agent_id) is not None:
                 raise
             return False
         return True

@@ -53,15 +53,16 @@ def list_engines(data: Data = None, output: Output = OutputFormat.TABLE) -> None
 def list_hosts(data: Data = None, output: Output = OutputFormat.TABLE) -> None:
     """List the servers of the database, oldest first."""
     from roost.agents.lifecycle.hosts import service
+    from roost.core.db import read_database_time
 
     with open_data_folder(data) as (_, db):
-        hosts = db.run(service.list_hosts)
+        hosts, now = db.run(lambda connection: (service.list_hosts(connection), read_database_time(connection)))
     rows = [
         {
             "id": host.id,
             "name": host.name,
             "folder": host.folder,
-            "running": host.is_running(clock.utc_now()),
+            "running": host.is_running(now),
             "startedAt": clock.format_iso(host.started_at),
             "address": host.address,
         }

@@ -11,6 +11,7 @@ from roost.core.db.database import Database as Database
 from roost.core.db.database import DatabaseUnavailable as DatabaseUnavailable
 from roost.core.db.database import metadata as metadata
 from roost.core.db.database import publish_on_commit as publish_on_commit
+from roost.core.db.database import read_database_time as read_database_time
 from roost.core.db.database import write_change as write_change
 from roost.core.db.leased_task import LeasedTask as LeasedTask
 from roost.core.db.notifications import ANY_TOPIC as ANY_TOPIC

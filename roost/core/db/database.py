@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from roost.core import ids, log
+from roost.core import clock, ids, log
 from roost.core.db.changes import CHANGES, DataChange, record_change
 from roost.core.db.notifications import notify_servers
 from roost.core.machine.threads import FairThreads
@@ -228,6 +229,13 @@ class Database:
 def publish_on_commit(connection: Connection, topic: str) -> None:
     """Tell the subscribers of all servers about `topic` when the transaction of the connection commits."""
     connection.info.setdefault(_TOPICS, set()).add(topic)
+
+
+def read_database_time(connection: Connection) -> datetime:
+    """Return the time of the database's machine: one clock for all servers, whose own clocks may differ."""
+    if connection.dialect.name == "sqlite":
+        return clock.utc_now()
+    return connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
 
 
 async def write_change(db: Database, change: DataChange) -> None:

@@ -3,19 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql
 
-from roost.core import clock, log
-from roost.core.db.database import Database, metadata
+from roost.core import log
+from roost.core.db.database import Database, metadata, read_database_time
 from roost.core.db.types import UtcTime
 from roost.core.periodic import PeriodicTask
 from roost.core.problem import ResourceConflict
 
-_PAUSE_SHARE = 0.9  # of the interval, in which no other server begins; less than all, so that clocks may differ
+_PAUSE_SHARE = 0.9  # of the interval, in which no other server begins; this one begins its next run right after it
 _log = log.get_logger("leases")
 _held: ContextVar[tuple[str, int] | None] = ContextVar("held lease", default=None)
 
@@ -79,13 +79,14 @@ class LeasedTask(PeriodicTask):
         finally:
             _held.reset(outer)
             await extension.stop()
-            await self._db.write(lambda connection: self._extend(connection, token, pause))
+            await self._db.write(lambda connection: self._release(connection, token, pause))
 
     def _acquire(self, connection: Connection) -> int | None:
         """Return the token of the lease; None if another server has it, or had it a moment ago."""
-        now = clock.utc_now()
-        insert = postgresql.insert(leases).values(name=self._name, token=1, expires_at=self._after(self._lease))
-        taken = {"token": leases.c.token + 1, "expires_at": insert.excluded.expires_at}
+        now = read_database_time(connection)
+        until = now + timedelta(seconds=self._lease)
+        insert = postgresql.insert(leases).values(name=self._name, token=1, expires_at=until)
+        taken = {"token": leases.c.token + 1, "expires_at": until}
         free = leases.c.expires_at <= now
         upsert = insert.on_conflict_do_update(index_elements=[leases.c.name], set_=taken, where=free)
         return connection.execute(upsert.returning(leases.c.token)).scalar()
@@ -93,7 +94,14 @@ class LeasedTask(PeriodicTask):
     def _extend(self, connection: Connection, token: int, seconds: float) -> bool:
         """Let the lease end after so many seconds; return whether it has this token still."""
         held = sa.and_(leases.c.name == self._name, leases.c.token == token)
-        return connection.execute(leases.update().where(held).values(expires_at=self._after(seconds))).rowcount > 0
+        return (
+            connection.execute(leases.update().where(held).values(expires_at=_after(connection, seconds))).rowcount > 0
+        )
+
+    def _release(self, connection: Connection, token: int, pause: float) -> None:
+        """End the run. The token becomes another one, because an extension that is on its way may still arrive."""
+        released = {"token": leases.c.token + 1, "expires_at": _after(connection, pause)}
+        connection.execute(leases.update().where(leases.c.name == self._name, leases.c.token == token).values(released))
 
     def _check_lease(self, connection: Connection) -> None:
         held = _held.get()
@@ -103,6 +111,6 @@ class LeasedTask(PeriodicTask):
         if connection.execute(query.with_for_update(read=True)).first() is None:
             raise TaskLeaseLost
 
-    @staticmethod
-    def _after(seconds: float) -> object:
-        return clock.utc_now() + timedelta(seconds=seconds)
+
+def _after(connection: Connection, seconds: float) -> datetime:
+    return read_database_time(connection) + timedelta(seconds=seconds)

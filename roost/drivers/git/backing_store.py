@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from roost.core import clock, ids, log
+from roost.core.periodic import Backoff
+from roost.core.problem import DependencyAway
 from roost.drivers.blob.contract import BlobNotFound, BlobStore, BlobStoreFailed
-from roost.drivers.git.contract import MAIN, GitFailed, GitUnavailable, RepositoryUsage
+from roost.drivers.git.contract import MAIN, GitFailed, GitOutcomeUnknown, GitUnavailable, RepositoryUsage
 from roost.drivers.git.manifest_contract import ManifestStore, RepositoryManifest, RepositoryState, StoredPack
 from roost.drivers.git.repository_files import (
     draft_files,
@@ -32,6 +34,7 @@ References = Mapping[str, str | None]
 
 _CHUNK_BYTES = 4 * 1024**2
 _ATTEMPTS = 3
+_OUTCOME_SECONDS = 15.0
 UNCHANGED: References = {}
 _OTHER_SERVER = "Another server has changed the agent's Git repository meanwhile"
 _log = log.get_logger("git")
@@ -67,7 +70,8 @@ class BackingStore:
     ) -> AsyncGenerator[None]:
         """Store the packs of the folder and the references that change; the block changes them in the folder.
 
-        Raises GitUnavailable, also if another server has changed the repository since `refresh`, and GitFailed.
+        Raises GitUnavailable, also if another server has changed the repository since `refresh`, GitOutcomeUnknown if
+        the database stays away, and GitFailed.
         """
         del agent_id, references, is_collection
         yield
@@ -123,8 +127,7 @@ class BucketStore(BackingStore):
             new = replace(new, collected_at=clock.utc_now())
         if new != old:
             new = replace(new, state=replace(new.state, generation=generation + 1))
-            if not await self._manifests.replace(agent_id, new):
-                raise GitUnavailable(_OTHER_SERVER)
+            await self._replace_manifest(agent_id, new)
         yield
         self._generations[agent_id] = new.state.generation
 
@@ -163,6 +166,26 @@ class BucketStore(BackingStore):
                     await asyncio.to_thread(remove_pack, path, name)
         self._generations[agent_id] = state.generation
         _log.info("repository.restored", agent=agent_id, packs=len(missing), removed=len(stale))
+
+    async def _replace_manifest(self, agent_id: str, new: RepositoryManifest) -> None:
+        """Replace the manifest of the generation before, again if the answer was lost.
+
+        Raises GitUnavailable if there is another one, and GitOutcomeUnknown.
+        """
+        deadline, pauses, is_repeated = clock.monotonic_seconds() + _OUTCOME_SECONDS, Backoff(0.1, 2.0), False
+        while True:
+            try:
+                if await self._manifests.replace(agent_id, new):
+                    return
+                stored = await self._manifests.load(agent_id) if is_repeated else None
+                if stored is not None and _content(stored) == _content(new):  # an earlier attempt stored it
+                    return
+                raise GitUnavailable(_OTHER_SERVER)
+            except DependencyAway:
+                if clock.monotonic_seconds() > deadline:
+                    raise GitOutcomeUnknown from None
+            is_repeated = True
+            await pauses.pause()
 
     async def _store_packs(self, agent_id: str, manifest: RepositoryManifest) -> RepositoryManifest:
         """Return the manifest with exactly the packs of the folder, of which new ones are stored."""
@@ -210,6 +233,10 @@ class BucketStore(BackingStore):
 def _new_manifest() -> RepositoryManifest:
     now = clock.utc_now()
     return RepositoryManifest(RepositoryState(), (), now, now)
+
+
+def _content(manifest: RepositoryManifest) -> tuple[RepositoryState, set[str]]:
+    return manifest.state, {pack.key for pack in manifest.packs}
 
 
 @contextmanager

@@ -36,6 +36,10 @@ class GitUnavailable(ServiceUnavailable):
     message = "Git is not available on this server"
 
 
+class GitOutcomeUnknown(GitUnavailable):
+    message = "The database is away, so that it is not known whether the change was stored"
+
+
 class GitDiskFull(ServiceUnavailable):
     message = "The server has too little disk space for a push"
 

@@ -62,7 +62,8 @@ class ManifestStore(ABC):
         """Replace the manifest of the generation before; return False if there is another one.
 
         Also if the agent belongs to another server. The objects of packs that no manifest names any more are removed
-        later, as are those of which none has ever named.
+        later, as are those of which none has ever named. Raises DependencyAway, also after a replacement whose answer
+        was lost.
         """
 
     @abstractmethod

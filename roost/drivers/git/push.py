@@ -18,6 +18,7 @@ from roost.drivers.git.backing_store import UNCHANGED, BackingStore, References
 from roost.drivers.git.contract import (
     MAX_REPOSITORY_BYTES,
     GitFailed,
+    GitOutcomeUnknown,
     GitUnavailable,
     PushHandler,
     PushInterrupted,
@@ -99,6 +100,9 @@ class PushTarget:
             async with self.backing.save(self.agent_id, {"pending": update.new}):
                 with file_errors():
                     await asyncio.to_thread(write_reference, path, PENDING, update.new or "")
+        except GitOutcomeUnknown as problem:
+            reason = f"{problem.message}: it may be applied later. Run `git fetch` before you push again."
+            raise PushInterrupted(reason) from problem
         except GitUnavailable as problem:
             raise PushRefused(f"The push cannot be stored: {problem.message}.") from problem
 

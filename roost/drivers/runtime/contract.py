@@ -220,6 +220,10 @@ class Runtime(ABC):
         Stops containers whose start was interrupted by a crash before they were recorded.
         """
 
+    async def find_container(self, agent_id: str) -> Container | None:
+        """Return the running container of an agent, as `list` does."""
+        return next((found for found in await self.list() if found.agent_id == agent_id), None)
+
     @abstractmethod
     async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
         """Return the bytes of memory that containers use, by agent, as far as it is known.

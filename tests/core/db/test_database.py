@@ -7,13 +7,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from roost.core.db import Connection, Database, publish_on_commit
+from roost.core import clock
+from roost.core.db import Connection, Database, publish_on_commit, read_database_time
 from roost.core.db.database import LONG_READS, DatabaseUnavailable, DatabaseWriteFailed
 
 _things = sa.Table(
@@ -301,6 +303,16 @@ async def test_an_error_of_a_statement_is_none_of_these(postgres_url: str) -> No
     database = Database(postgres_url)
     with pytest.raises(DBAPIError):
         await database.read(lambda connection: connection.exec_driver_sql("SELECT 1/0"))
+    database.close()
+
+
+def test_servers_read_the_time_of_the_database(bare_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database, before = Database(bare_url), clock.utc_now() - timedelta(seconds=1)
+    found = database.run(lambda c: (read_database_time(c), read_database_time(c)))
+    assert before < found[0] <= found[1] < clock.utc_now() + timedelta(seconds=1)
+    assert found[0] < found[1] or database.is_sqlite  # not the time at which the transaction began
+    monkeypatch.setattr(clock, "utc_now", lambda: before)
+    assert (database.run(read_database_time) == before) == database.is_sqlite
     database.close()
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from structlog.testing import capture_logs
 
+from roost.core import clock
 from roost.core.db import Database, LeasedTask
 
 ON_POSTGRESQL = pytest.mark.parametrize("dialect", [pytest.param("postgresql", marks=pytest.mark.postgres)])
@@ -146,6 +148,36 @@ async def test_a_run_that_fails_or_is_stopped_leaves_the_work_to_any_server(jobs
     third.goes_on.set()
     await third.task.run_once()
     assert (second.outcome, third.outcome) == ("CancelledError", "done")
+
+
+@ON_POSTGRESQL
+async def test_the_clock_of_a_server_makes_no_difference(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, _ = jobs
+    first.goes_on.set()
+    second.goes_on.set()
+    await first.task.run_once()
+    for hours in (100, -100):
+        there = clock.utc_now() + timedelta(hours=hours)
+        monkeypatch.setattr(clock, "utc_now", lambda there=there: there)
+        await second.task.run_once()
+        assert second.writes == 0
+        await change_lease(first, "expires_at = 0")
+        await first.task.run_once()
+        monkeypatch.undo()
+    assert first.writes == 6
+    await second.task.run_once()
+    assert second.writes == 0
+
+
+@ON_POSTGRESQL
+async def test_an_extension_that_arrives_after_the_run_leaves_the_pause_as_it_is(jobs: list[Job]) -> None:
+    first, second, _ = jobs
+    first.goes_on.set()
+    second.goes_on.set()
+    await first.task.run_once()
+    await first.db.write(lambda connection: first.task._extend(connection, 1, 0.0))
+    await second.task.run_once()
+    assert (first.writes, second.writes) == (2, 0)
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from roost.agents.workspace.git.manifests import RepositoryManifests
-from roost.core.db import Database
+from roost.core.db import Database, DatabaseUnavailable
 from roost.drivers.blob.contract import BlobStoreFailed, BlobWriter
 from roost.drivers.blob.folder_store import FolderStore
 from roost.drivers.git import repositories as repositories_module
@@ -44,6 +44,12 @@ class FailingManifests(RepositoryManifests):
         self.step = ""
         self.reads = list[str]()
 
+    async def _lose_answer(self, agent_id: str, manifest: RepositoryManifest) -> None:
+        """Be away for this attempt only, which stores the manifest or not."""
+        step, self.step = self.step, ""
+        if step == "away after":
+            assert await super().replace(agent_id, manifest)
+
     async def read_state(self, agent_id: str) -> RepositoryState:
         self.reads.append("state")
         return await super().read_state(agent_id)
@@ -55,6 +61,10 @@ class FailingManifests(RepositoryManifests):
     async def replace(self, agent_id: str, manifest: RepositoryManifest) -> bool:
         if self.step == "before":
             end_server()
+        if self.step.startswith("away"):
+            if self.step != "away":
+                await self._lose_answer(agent_id, manifest)
+            raise DatabaseUnavailable
         is_replaced = await super().replace(agent_id, manifest)
         if self.step == "after":
             end_server()

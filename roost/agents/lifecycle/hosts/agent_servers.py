@@ -11,7 +11,7 @@ from roost.agents.lifecycle.hosts import store
 from roost.agents.lifecycle.hosts.model import Host
 from roost.agents.registry.repository import find_agent
 from roost.core import clock
-from roost.core.db import Database
+from roost.core.db import Database, read_database_time
 from roost.core.machine.unix_socket import Stream
 from roost.drivers.runtime.peer_contract import PeerFailed, PeerHandler, PeerLink, PeerNetwork
 from roost.identity.caller import token_digest
@@ -101,5 +101,5 @@ class AgentServers:
             host_id = None if agent is None else agent.host_id
         if host_id is None or host_id == self._host_id:
             return None
-        host = store.find_host(connection, host_id)
-        return host if host is not None and host.address is not None and host.is_running(clock.utc_now()) else None
+        host, now = store.find_host(connection, host_id), read_database_time(connection)
+        return host if host is not None and host.address is not None and host.is_running(now) else None

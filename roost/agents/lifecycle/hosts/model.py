@@ -28,7 +28,8 @@ class HostIdentity:
 class Host(HostIdentity):
     """Registered server.
 
-    seen_at: its last heartbeat, None after a clean stop. address: `host:port` at which other servers reach it.
+    seen_at: its last heartbeat by the database's clock, None after a clean stop.
+    address: `host:port` at which other servers reach it.
     shared_runtime: name of its default runtime if servers with the same one can serve its agents, else None.
     is_leaving: it stops, and runs on until others have taken its agents.
     """
@@ -40,6 +41,7 @@ class Host(HostIdentity):
     is_leaving: bool = False
 
     def is_running(self, now: datetime) -> bool:
+        """Return whether its heartbeat is recent; `now` is the time of the database, whose clock all servers share."""
         return self.seen_at is not None and self.seen_at > now - HOST_TIMEOUT
 
 

@@ -10,7 +10,7 @@ from roost.agents.lifecycle.hosts import store
 from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, Host, HostIdentity, HostNotFound, HostRunning
 from roost.agents.registry.repository import abandon_host
 from roost.core import clock, log
-from roost.core.db import Database, publish_on_commit
+from roost.core.db import Database, publish_on_commit, read_database_time
 from roost.core.periodic import PeriodicTask
 from roost.core.seal import Sealer
 from roost.core.sensitive import Sensitive
@@ -47,10 +47,9 @@ class HostService:
     async def start(self) -> None:
         """Register this server. Raises HostRunning if a copy of its data folder is in use with the same database."""
         identity = self._identity
-        now = clock.utc_now()
 
         def register(connection: Connection) -> None:
-            present = store.lock_host(connection, identity.id)
+            present, now = store.lock_host(connection, identity.id), read_database_time(connection)
             # The caller has locked the data folder, so an earlier server of the same folder has ended. A copy of the
             # folder includes a SQLite database, so the two have nothing in common.
             if (
@@ -97,10 +96,13 @@ class HostService:
             self._on_lost()
 
     async def _set_seen(self, *, is_running: bool) -> bool:
-        identity, seen_at = self._identity, clock.utc_now() if is_running else None
-        is_ours = await self._db.write(
-            lambda connection: store.set_seen(connection, identity.id, identity.session, seen_at)
-        )
+        identity = self._identity
+
+        def set_seen(connection: Connection) -> bool:
+            seen_at = read_database_time(connection) if is_running else None
+            return store.set_seen(connection, identity.id, identity.session, seen_at)
+
+        is_ours = await self._db.write(set_seen)
         self._written_at = clock.monotonic_seconds()
         return is_ours
 
@@ -129,7 +131,7 @@ def remove_host(connection: Connection, host_id: str) -> int:
     host = store.lock_host(connection, host_id)
     if host is None:
         raise HostNotFound
-    if host.is_running(clock.utc_now()):
+    if host.is_running(read_database_time(connection)):
         raise HostRunning("The host is running, or was a moment ago; stop it and wait 30 s")
     store.delete_host(connection, host_id)
     work.abandon_operations(connection, host_id)

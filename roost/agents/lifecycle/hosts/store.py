@@ -10,7 +10,6 @@ from roost.agents.lifecycle.hosts.model import Host
 from roost.core.db import UtcTime, insert_or_ignore, metadata, read_one, read_record, record_values
 from roost.core.db.sealed import sealed_column
 
-_LEAVING = "leaving:"  # precedes the shared runtime of a server that leaves
 CERTIFICATE_DATA = "server_certificates/{id}"
 
 hosts = sa.Table(
@@ -24,6 +23,7 @@ hosts = sa.Table(
     sa.Column("seen_at", UtcTime),
     sa.Column("address", sa.String(300)),
     sa.Column("shared_runtime", sa.String(32)),
+    sa.Column("is_leaving", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 server_certificates = sa.Table(
@@ -60,9 +60,9 @@ def set_seen(connection: Connection, host_id: str, session: str, seen_at: dateti
 
 
 def mark_leaving(connection: Connection, host_id: str, session: str) -> None:
-    """Record that a server with a shared runtime stops."""
+    """Record that a server stops and waits for others to take its agents."""
     query = hosts.update().where(hosts.c.id == host_id, hosts.c.session == session)
-    connection.execute(query.values(shared_runtime=_LEAVING + hosts.c.shared_runtime))
+    connection.execute(query.values(is_leaving=True))
 
 
 def delete_host(connection: Connection, host_id: str) -> None:
@@ -78,5 +78,4 @@ def ensure_certificate(connection: Connection, certificate_id: str, sealed: byte
 
 
 def _host(row: Any) -> Host:
-    runtime = row.shared_runtime and row.shared_runtime.removeprefix(_LEAVING)
-    return read_record(Host, row, shared_runtime=runtime, is_leaving=runtime != row.shared_runtime)
+    return read_record(Host, row)

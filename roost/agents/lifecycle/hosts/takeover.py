@@ -1,7 +1,7 @@
 """Takeover of the agents of servers that are gone or leave, where any server can serve them (decision 0060)."""
 
-from collections.abc import Awaitable, Callable, Collection
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from zlib import crc32
 
@@ -9,15 +9,15 @@ from sqlalchemy import Connection
 
 from roost import work
 from roost.agents.lifecycle.hosts import store
-from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, Host
+from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, HOST_TIMEOUT, Host
 from roost.agents.lifecycle.hosts.service import LEAVING_TOPIC
 from roost.agents.registry.repository import find_host_id, forget_host, list_shared_agents, take_agents
 from roost.core import clock, log
-from roost.core.db import Database
+from roost.core.db import Database, read_database_time
 from roost.core.periodic import PeriodicTask
 
 _LOOK_SECONDS = 2.0
-_GRACE_SECONDS = 15.0
+_GRACE_SECONDS = HOST_TIMEOUT.total_seconds()
 _RETENTION = timedelta(hours=1)
 """Age of the last heartbeat at which a server without agents is forgotten; one that returns later ends itself."""
 _log = log.get_logger("takeover")
@@ -35,7 +35,8 @@ class AgentTakeover:
         self._db, self._host_id, self._runtime = db, host_id, shared_runtime
         self._on_taken: Callable[[Collection[str]], object] = lambda _: None
         self._open_relays: Callable[[Collection[str]], Awaitable[object]]
-        self._looked_at = self._believes_at = float("-inf")
+        self._looked_at: datetime | None = None
+        self._believes_at = float("-inf")
         self._task = PeriodicTask("takeover", self.look, _LOOK_SECONDS)
         db.subscribe(self._wake)
 
@@ -56,14 +57,15 @@ class AgentTakeover:
 
     async def look(self) -> None:
         """Take a share of the agents of each server that is gone or leaves."""
-        hosts, now = await self._db.read(store.list_hosts), clock.monotonic_seconds()
-        if now - self._looked_at > HEARTBEAT_SECONDS:
-            # This server hung or had no database, perhaps with all others: they have to show themselves first.
-            self._believes_at = now + _GRACE_SECONDS
+        hosts, now = await self._db.read(_list_hosts)
+        if self._looked_at is None or abs(now - self._looked_at) > timedelta(seconds=HEARTBEAT_SECONDS):
+            # This server is new, or hung or had no database, perhaps with all others, or the database's clock was set:
+            # the others have to show themselves first.
+            self._believes_at = clock.monotonic_seconds() + _GRACE_SECONDS
         self._looked_at = now
         for host in hosts:
-            if self._is_gone(host):
-                if host.is_leaving and host.is_running(clock.utc_now()):
+            if self._is_gone(host, now):
+                if host.is_leaving and host.is_running(now):
                     taken = await self._take_leaving(host.id)
                 else:
                     taken = await self._db.write(partial(self._take_share, host.id))
@@ -73,21 +75,21 @@ class AgentTakeover:
 
     async def has_takers(self) -> bool:
         """Return whether another server can take agents of this one."""
-        hosts = await self._db.read(store.list_hosts) if self._runtime is not None else ()
-        return any(self._is_taker(host) and host.id != self._host_id for host in hosts)
+        hosts, now = await self._db.read(_list_hosts)
+        return any(self._is_taker(host, now) and host.id != self._host_id for host in hosts)
 
     def _wake(self, topics: frozenset[str]) -> None:
         if LEAVING_TOPIC in topics:
             self._task.wake()
 
-    def _is_taker(self, host: Host) -> bool:
-        is_present = host.is_running(clock.utc_now()) and not host.is_leaving
+    def _is_taker(self, host: Host, now: datetime) -> bool:
+        is_present = host.is_running(now) and not host.is_leaving
         return is_present and self._runtime is not None and host.shared_runtime == self._runtime
 
-    def _is_gone(self, host: Host) -> bool:
+    def _is_gone(self, host: Host, now: datetime) -> bool:
         if host.id == self._host_id or host.shared_runtime != self._runtime:
             return False
-        is_silent = not host.is_running(clock.utc_now()) and clock.monotonic_seconds() >= self._believes_at
+        is_silent = not host.is_running(now) and clock.monotonic_seconds() >= self._believes_at
         return host.seen_at is None or host.is_leaving or is_silent
 
     async def _take_leaving(self, host_id: str) -> Collection[str]:
@@ -101,16 +103,17 @@ class AgentTakeover:
             self._passing.difference_update(share)
 
     def _list_share(self, host_id: str, connection: Connection) -> Collection[str]:
-        takers = sorted(one.id for one in store.list_hosts(connection) if self._is_taker(one))
+        hosts, now = _list_hosts(connection)
+        takers = sorted(one.id for one in hosts if self._is_taker(one, now))
         if self._host_id not in takers or self._runtime is None:
             return ()
         agents, rank = list_shared_agents(connection, host_id, self._runtime), takers.index(self._host_id)
         return [agent_id for agent_id in agents if crc32(agent_id.encode()) % len(takers) == rank]
 
     def _take_share(self, host_id: str, connection: Connection, only: Collection[str] | None = None) -> Collection[str]:
-        host, now = store.lock_host(connection, host_id), clock.utc_now()
-        takers = {one.id for one in store.list_hosts(connection) if self._is_taker(one)}
-        if host is None or not self._is_gone(host) or self._host_id not in takers or self._runtime is None:
+        host, (hosts, now) = store.lock_host(connection, host_id), _list_hosts(connection)
+        takers = {one.id for one in hosts if self._is_taker(one, now)}
+        if host is None or not self._is_gone(host, now) or self._host_id not in takers or self._runtime is None:
             return ()  # it is back, or another server has forgotten it, or this one is late itself
         work.release_operations(connection, host.id)
         taken = take_agents(connection, host.id, self._host_id, self._runtime, len(takers), only)
@@ -123,3 +126,8 @@ class AgentTakeover:
         if is_over and not work.list_host_subjects(connection, host.id) and forget_host(connection, host.id):
             store.delete_host(connection, host.id)
         return taken
+
+
+def _list_hosts(connection: Connection) -> tuple[Sequence[Host], datetime]:
+    """Return all hosts, and the time of the database."""
+    return store.list_hosts(connection), read_database_time(connection)

@@ -1,7 +1,6 @@
 """The state of the deployment over HTTP, for the operator."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends
@@ -9,7 +8,6 @@ from pydantic import Field
 
 from roost.agents.lifecycle.system.model import CheckStatus, EngineState, SystemState
 from roost.agents.lifecycle.system.service import SystemService
-from roost.core import clock
 from roost.identity.authenticator import ServiceCaller
 from roost.web.schemas import ApiSchema, Moment
 from roost.web.service_registry import provide_service
@@ -103,13 +101,13 @@ class InstalledEngineList(ApiSchema):
     engines: Sequence[InstalledEngineRecord]
 
 
-def system_record(state: SystemState, now: datetime) -> SystemRecord:
+def system_record(state: SystemState) -> SystemRecord:
     counts, memory = state.operations, state.memory
     return SystemRecord(
         software=SoftwareRecord(**vars(state.software)),
         checks={name: "ok" if passed else "failing" for name, passed in state.readiness.items()},
         hosts=[
-            HostRecord(**vars(host), is_running=host.is_running(now), is_this=host.id == state.host_id)
+            HostRecord(**vars(host), is_running=host.is_running(state.now), is_this=host.id == state.host_id)
             for host in state.hosts
         ],
         operations=OperationCountsRecord(
@@ -143,7 +141,7 @@ router = APIRouter(prefix="/v0/system", tags=["system"])
 @router.get("")
 async def describe_system(caller: ServiceCaller, system: Service) -> SystemRecord:
     """Return versions, health, servers, background work, disk and memory. Only for the default tenant."""
-    return system_record(await system.describe(caller), clock.utc_now())
+    return system_record(await system.describe(caller))
 
 
 @router.get("/checks")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypedDict
 
 from roost.agents.lifecycle.hosts.model import Host
@@ -33,8 +34,9 @@ class SoftwareVersions:
 
 @dataclass(frozen=True)
 class SystemState:
-    """State of the server that answers, and of what it shares with other servers: hosts and operations."""
+    """State of the server that answers, and of what it shares with other servers: hosts, operations and `now`."""
 
+    now: datetime
     software: SoftwareVersions
     readiness: Mapping[str, bool]
     hosts: Sequence[Host]

@@ -16,7 +16,7 @@ from roost.agents.lifecycle.system.model import (
 )
 from roost.agents.lifecycle.versions.service import VersionService
 from roost.agents.registry.repository import AgentRepository
-from roost.core.db import Database
+from roost.core.db import Database, read_database_time
 from roost.core.machine.disk_space import DiskSpace
 from roost.core.machine.memory import read_memory_use
 from roost.core.ttl_cache import TTLCache
@@ -56,10 +56,16 @@ class SystemService:
         """Return the present state. Raises PermissionDenied."""
         await self._require_operator(caller)
         readiness = await self.read_readiness()
-        hosts, operations, failing = await self.db.read(
-            lambda connection: (list_hosts(connection), work.count_unfinished(connection), count_faults(connection))
+        now, hosts, operations, failing = await self.db.read(
+            lambda connection: (
+                read_database_time(connection),
+                list_hosts(connection),
+                work.count_unfinished(connection),
+                count_faults(connection),
+            )
         )
         return SystemState(
+            now=now,
             software=self.software,
             readiness=readiness,
             hosts=hosts,

@@ -51,7 +51,8 @@ class DiskGuard:
         Agents that an earlier server stopped stay so until they were counted.
         """
         self._on_stop = on_stop
-        await self._note_stopped()
+        restricted = [found.agent_id for found in await self._runtime.list() if found.delete_only]
+        self._stopped = dict.fromkeys(restricted, True) | self._stopped
         self._watch.start()
         self._measure.start()
 
@@ -62,7 +63,9 @@ class DiskGuard:
     async def find_excess(self, agent_id: str) -> str | None:
         """Return why an agent that was stopped may still not write; None if it may, or never was stopped."""
         if self._runtime.is_shared:  # another server may have stopped it before it was this one's
-            await self._note_stopped()
+            found = await self._runtime.find_container(agent_id)
+            if found is not None and found.delete_only:
+                self._stopped.setdefault(agent_id, True)
         if agent_id not in self._stopped:
             return None
         usage = await self._runtime.disk.measure(agent_id, paced=False)
@@ -107,11 +110,6 @@ class DiskGuard:
         if not self._runtime.disk.read_space().leaves(self._reserve):
             await self._stop_greatest(_growth(before, sizes))  # space can be allocated without writing (fallocate)
             self._release_ballast()
-
-    async def _note_stopped(self) -> None:
-        """Note the agents whose containers do not let them write."""
-        restricted = [found.agent_id for found in await self._runtime.list() if found.delete_only]
-        self._stopped = dict.fromkeys(restricted, True) | self._stopped
 
     def _is_near(self, space: DiskSpace) -> bool:
         return space.free < _NEAR * space.reserved(self._reserve)

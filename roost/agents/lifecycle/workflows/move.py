@@ -208,7 +208,7 @@ class MoveWorkflow:
                     await target.prepare(agent, usage.size)
                     try:
                         copy = TreeCopy(_warden(source, agent), target.warden(agent.id))
-                        if any(container.agent_id == agent.id for container in await source.list()):
+                        if await source.find_container(agent.id) is not None:
                             await copy.run()
                         await target.copy_repository(agent.id)
                         return await self._finish_copy(operation, agent, step, copy, source, target)

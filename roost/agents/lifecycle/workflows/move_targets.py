@@ -20,6 +20,7 @@ from roost.agents.registry.agent_runtimes import AgentRuntimes
 from roost.agents.registry.model import Agent
 from roost.agents.registry.repository import HostAgents
 from roost.core import clock
+from roost.core.db import read_database_time
 from roost.core.machine.unix_socket import Stream
 from roost.drivers.git.contract import GitRepositories
 from roost.drivers.runtime.contract import ContainerLimits, ContainerSpec, Runtime, RuntimeFailed
@@ -151,7 +152,9 @@ class MoveTargets:
 
     async def list_servers(self) -> Sequence[Host]:
         """List the other servers that run and have an address; none of or for those with a shared runtime."""
-        hosts, now = await self.host_agents.db.read(list_hosts), clock.utc_now()
+        hosts, now = await self.host_agents.db.read(
+            lambda connection: (list_hosts(connection), read_database_time(connection))
+        )
         if self.assignments.default.is_shared:
             return []
         others = [host for host in hosts if host.id != self.host_agents.host_id and host.is_running(now)]

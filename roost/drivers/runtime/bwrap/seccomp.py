@@ -113,7 +113,11 @@ def _argument_rules() -> Mapping[str, Sequence[Instruction]]:
 
 
 def deny_bits(bits: int, index: int = 0) -> list[Instruction]:
-    return [load_argument(index), (_ANY_BIT, 0, 1, bits), deny_call(errno.EPERM), return_action(ALLOW)]
+    return [load_argument(index), *if_any_bit(bits, deny_call(errno.EPERM)), return_action(ALLOW)]
+
+
+def if_any_bit(bits: int, *actions: Instruction) -> list[Instruction]:
+    return [(_ANY_BIT, 0, len(actions), bits), *actions]
 
 
 def if_equal(values: Sequence[int], *actions: Instruction) -> list[Instruction]:

@@ -104,7 +104,7 @@ class DockerRuntime(Runtime):
                     return container
             if present is not None:
                 await self._remove(spec.agent_id)
-            software = await self.images.ensure(spec.engine)
+            software = await self.images.ensure(spec.engine, report_wait=spec.report_wait)
             try:
                 async with asyncio.timeout(_START_SECONDS):
                     return await self._start(spec, software)

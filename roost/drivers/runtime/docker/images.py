@@ -9,8 +9,9 @@ import asyncio
 import hashlib
 import io
 import tarfile
-from collections.abc import AsyncIterable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from roost.drivers.runtime.docker.volumes import ReadOnlyVolumes, open_draft
 EngineFolders = Callable[[EngineVersion], Mapping[str, Path]]
 """Returns the installed folders of an engine's version by path in the container. Raises EngineNotInstalled."""
 
+ReportWait = Callable[[str], Awaitable[None]]
+_Pull = Callable[[str], Awaitable[str]]
+"""Pulls an image by its name, and returns its id."""
 _AGENT = "roost-agent"
 _LAYOUT = "2"  # another number after each change of the layout
 _ACCOUNTS = {"passwd": f"agent:x:{USER}:{USER}:agent:{HOME}:/bin/sh", "group": f"agent:x:{USER}:"}
@@ -63,18 +67,26 @@ class DockerImages:
         self._not_ready: set[str] = set()
 
     async def ensure(
-        self, engine: EngineVersion | None, progress: Progress = ignore_progress, *, pulls: bool = True
+        self,
+        engine: EngineVersion | None,
+        progress: Progress = ignore_progress,
+        *,
+        pulls: bool = True,
+        report_wait: ReportWait | None = None,
     ) -> Software:
         """Return what a container with an engine's software is made from, pulled or made if missing.
+
+        report_wait: called before an image is pulled, as in `ContainerSpec`.
 
         Raises ImageMissing, EngineNotInstalled, RuntimeFailed for folders that cannot be read, and the errors of
         EngineApi.
         """
+        pull = partial(self._pull, progress=progress, report_wait=report_wait) if pulls else None
         async with self._lock:
-            if engine and (ready := await self._find_ready(f"roost-{engine.id}:{engine.version}", progress, pulls)):
+            if engine and (ready := await self._find_ready(f"roost-{engine.id}:{engine.version}", pull)):
                 return Software(ready, {})
-            ready = await self._find_ready(f"{_AGENT}:{self._version}", progress, pulls)
-            image = ready or await self._ensure_layout(progress, pulls)
+            ready = await self._find_ready(f"{_AGENT}:{self._version}", pull)
+            image = ready or await self._ensure_layout(pull)
         if engine is None:
             return Software(image, {})
         folders = self._folders(engine).items()
@@ -97,23 +109,26 @@ class DockerImages:
 
         return await self._volumes.ensure(name, path, image, pack, f"{engine.id} {engine.version} {path}")
 
-    async def _find_ready(self, name: str, progress: Progress, pulls: bool) -> str | None:
+    async def _find_ready(self, name: str, pull: _Pull | None) -> str | None:
         full = f"{self._repository}{name}"
         if found := await self._find(full):
             return found
-        if self._repository and pulls and full not in self._not_ready:
+        if self._repository and pull and full not in self._not_ready:
             try:
-                return await self._pull(full, progress)
+                return await pull(full)
             except ImageMissing as problem:
                 self._not_ready.add(full)  # asked for once by a process
                 _log.warning("image.not_pulled", image=full, reason=problem.message)
         return None
 
-    async def _ensure_layout(self, progress: Progress, pulls: bool) -> str:
+    async def _ensure_layout(self, pull: _Pull | None) -> str:
         base = await self._find(self._base)
-        if base is None and not pulls:
-            raise ImageMissing(f"The image {self._base} is not there yet: `roost up` pulls it, or `docker pull` does")
-        base = base or await self._pull(self._base, progress)
+        if base is None:
+            if pull is None:
+                raise ImageMissing(
+                    f"The image {self._base} is not there yet: `roost up` pulls it, or `docker pull` does"
+                )
+            base = await pull(self._base)
         tag = f"{self._version}-{hashlib.sha256(f'{base} {_LAYOUT}'.encode()).hexdigest()[:12]}"
         if found := await self._find(f"{_AGENT}:{tag}"):
             return found
@@ -129,8 +144,10 @@ class DockerImages:
             return (await self._api.call("GET", f"/images/{name}/json"))["Id"]
         return None
 
-    async def _pull(self, name: str, progress: Progress) -> str:
+    async def _pull(self, name: str, progress: Progress, report_wait: ReportWait | None) -> str:
         """Pull an image. Raises ImageMissing."""
+        if report_wait is not None:
+            await report_wait(f"Docker pulls the image {name}")
         try:
             async for line in self._api.follow("POST", "/images/create", fromImage=_with_tag(name)):
                 if "error" in line:

@@ -4,7 +4,7 @@ import base64
 import re
 import ssl
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 from roost.core.sensitive import Sensitive
@@ -22,7 +22,7 @@ from roost.drivers.runtime.kubernetes.errors import (
     read_metadata,
 )
 from roost.drivers.runtime.kubernetes.plan import ClusterOptions
-from roost.drivers.runtime.kubernetes.shared_objects import SharedObjects, is_older
+from roost.drivers.runtime.kubernetes.shared_objects import SharedObjects, is_older, remove_each
 from roost.drivers.runtime.tls_carrier import make_bridge_certificate, make_bridge_context
 from roost.warden_client.errors import ContainerNotRunning
 
@@ -56,10 +56,15 @@ class AgentObjects:
 
     async def delete_old_probes(self, seconds: float) -> None:
         """Delete the claims that probes of earlier versions left."""
-        for metadata in map(read_metadata, await self._list_claims()):
-            agent_id = str(metadata["labels"][plan.AGENT])
-            if plan.is_probe(agent_id) and is_older(metadata, seconds):
-                await self.delete_claim(agent_id)
+        path = self._api.path("persistentvolumeclaims")
+        pages = self._api.pages(path, labelSelector=self._options.selector)
+        async with aclosing(pages):
+            await remove_each(
+                self._api.delete(f"{path}/{found['name']}", uid=found["uid"])
+                async for items, _ in pages
+                for found in map(read_metadata, items)
+                if plan.is_probe(str(found["labels"].get(plan.AGENT))) and is_older(found, seconds)
+            )
 
     async def delete_pod(self, name: str, grace: float, uid: str | None = None) -> str | None:
         """Begin to end a pod; return its uid, None if there is none, or only another one than `uid`."""

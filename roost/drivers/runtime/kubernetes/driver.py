@@ -165,6 +165,11 @@ class KubernetesRuntime(Runtime):
                 await self._bridges.drop(agent_id)
         return running
 
+    async def find_container(self, agent_id: str) -> Container | None:
+        await self._watch()
+        found = self._find(agent_id)
+        return None if found is None or found.is_deleted or not found.is_ready else _to_container(found)
+
     async def read_memory(self, agent_ids: Collection[str]) -> Mapping[str, int]:
         return await self._objects.read_memory(agent_ids)
 
@@ -179,6 +184,7 @@ class KubernetesRuntime(Runtime):
 
     async def close(self) -> None:
         """Stop watching the pods, which go on."""
+        await self._maintenance.stop()
         await self._bridges.close()
         await self._pods.stop()
         await self._api.close()

@@ -1,6 +1,6 @@
 """Objects that the pods of a deployment share: the policy of their network, and ConfigMaps of read-only files."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterable, Awaitable, Collection, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -15,6 +15,7 @@ from roost.drivers.runtime.kubernetes.errors import (
     KubernetesConflict,
     KubernetesForbidden,
     KubernetesNotFound,
+    KubernetesRefused,
     read_metadata,
 )
 from roost.drivers.runtime.kubernetes.plan import ClusterOptions
@@ -55,11 +56,12 @@ class SharedObjects:
         path = self._api.path("configmaps")
         pages = self._api.pages(path, _PAGE_MAPS, labelSelector=self._options.selector)
         async with aclosing(pages):
-            async for items, _ in pages:
-                for metadata in map(read_metadata, items):
-                    if metadata["name"] not in kept and is_older(metadata, _UNUSED_SECONDS):
-                        with suppress(KubernetesNotFound, KubernetesConflict):
-                            await self._api.delete(f"{path}/{metadata['name']}", uid=metadata["uid"])
+            await remove_each(
+                self._api.delete(f"{path}/{found['name']}", uid=found["uid"])
+                async for items, _ in pages
+                for found in map(read_metadata, items)
+                if found["name"] not in kept and is_older(found, _UNUSED_SECONDS)
+            )
 
     async def _write_policy(self) -> None:
         wanted = plan.network_policy(self._options)
@@ -86,6 +88,22 @@ class SharedObjects:
                 if "exceeded quota" not in error.message:
                     raise
             self._known.add(name)
+
+
+async def remove_each(removals: AsyncIterable[Awaitable[object]]) -> None:
+    """Remove objects that may be gone already. One that the API server refuses does not keep the others.
+
+    Raises the first refusal, after the last removal, and KubernetesUnreachable.
+    """
+    refusal: KubernetesRefused | None = None
+    async for removal in removals:
+        try:
+            with suppress(KubernetesNotFound, KubernetesConflict):
+                await removal
+        except KubernetesRefused as error:
+            refusal = refusal or error
+    if refusal is not None:
+        raise refusal
 
 
 def is_older(metadata: JsonObject, seconds: float) -> bool:

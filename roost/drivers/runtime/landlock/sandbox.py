@@ -45,7 +45,8 @@ _PID_BYTES = 32
 _SHELL = "/bin/sh"
 _SYSTEM_FILES = ("/etc/ld.so.cache", *mimetypes.knownfiles)
 """Files that libraries read if they are there, and fail if they are refused."""
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
+"""Not /dev/zero: a mapping of it is shared memory, which the filter refuses."""
 _ADDRESS_SPACE_FACTOR = 4
 """Address space of a process by its memory: libraries and threads reserve more than they use."""
 

@@ -17,6 +17,7 @@ from roost.drivers.runtime.bwrap.seccomp import (
     compile_filter,
     deny_bits,
     deny_call,
+    if_any_bit,
     if_equal,
     load_argument,
     return_action,
@@ -51,9 +52,10 @@ _WITHOUT_EFFECT: _Numbers = {
     "utimes": (235, -1), "futimesat": (261, -1),
 }  # fmt: skip
 
-_WITH_RULES: _Numbers = {"fcntl": (72, 25), "prlimit64": (302, 261), "utimensat": (280, 88)}
+_WITH_RULES: _Numbers = {"fcntl": (72, 25), "prlimit64": (302, 261), "utimensat": (280, 88), "mmap": (9, 222)}
 _OWNERS_AND_LEASES = (8, 10, 15, 1024, 1026)  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
 _HARMLESS_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIO*CLEX
+_SHARED, _ANONYMOUS = 1, 0x20  # MAP_SHARED and MAP_SHARED_VALIDATE; MAP_ANONYMOUS
 _NOT_A_STREAM = 0xE  # bits of the types of sockets that can be sent to an address
 
 
@@ -79,6 +81,8 @@ def _argument_rules() -> Mapping[str, Sequence[Instruction]]:
     return {
         "fcntl": [load_argument(1), *if_equal(_OWNERS_AND_LEASES, deny_call(errno.EPERM)), allow],
         "ioctl": [load_argument(1), *if_equal(_HARMLESS_IOCTLS, allow), deny_call(errno.ENOTTY)],
+        # Shared memory stays as long as a part of it is mapped, and only that part is counted.
+        "mmap": [load_argument(3), *if_any_bit(_ANONYMOUS, *if_any_bit(_SHARED, deny_call(errno.EPERM))), allow],
         "prlimit64": [load_argument(0), *if_equal((0,), allow), deny_call(errno.EPERM)],  # 0 is the caller itself
         "socket": [deny_call(errno.EAFNOSUPPORT)],
         "socketpair": [

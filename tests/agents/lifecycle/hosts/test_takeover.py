@@ -16,6 +16,7 @@ from roost.agents.lifecycle.hosts.takeover import AgentTakeover
 from roost.agents.lifecycle.workflows import model
 from roost.agents.lifecycle.workflows.disk_guard import DiskGuard
 from roost.agents.lifecycle.workflows.model import UnknownRuntime
+from roost.agents.registry.agent_containers import AgentContainers
 from roost.agents.registry.errors import AgentOnOtherHost
 from roost.agents.registry.model import Agent, AgentState
 from roost.agents.registry.repository import set_agent_runtime
@@ -247,12 +248,55 @@ async def test_a_server_that_hung_or_had_no_database_waits_for_the_others(
         agent = await one.env.create_row()
         servers.end("one")
         monkeypatch.setattr(takeover, "_GRACE_SECONDS", 60.0)
-        two._looked_at = clock.monotonic_seconds() - 2 * HEARTBEAT_SECONDS
+        two._looked_at = clock.utc_now() - timedelta(seconds=2 * HEARTBEAT_SECONDS)
         await two.look()
         assert await one.has(agent)
         two._believes_at = clock.monotonic_seconds()
         await two.look()
         assert not await one.has(agent)
+
+
+async def test_a_server_takes_nothing_when_its_own_clock_is_wrong(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = await servers.register("two")
+    async with servers.serve("one", reconcile=False) as one:
+        agent = await one.env.create_row()
+    real = clock.utc_now
+    monkeypatch.setattr(clock, "utc_now", lambda: real() + 2 * HOST_TIMEOUT)
+    for name in ("two", "one"):  # "one" has the right time
+        await servers.hosts[name]._heartbeat.run_once()
+        monkeypatch.undo()
+    monkeypatch.setattr(takeover, "_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(clock, "utc_now", lambda: real() + 2 * HOST_TIMEOUT)
+    await two.look()
+    assert await one.has(agent)
+    servers.end("one", seen=False)
+    await two.look()
+    assert not await one.has(agent)
+
+
+async def test_a_server_that_began_or_whose_database_changed_its_clock_waits_for_the_others(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two, taken = await servers.register("two"), list[str]()
+    two._on_taken = taken.extend
+    async with servers.serve("one", reconcile=False) as one:
+        await one.env.create_row()
+    servers.end("one")
+    monkeypatch.undo()
+    await two.look()
+    assert two._believes_at > clock.monotonic_seconds() + HOST_TIMEOUT.total_seconds() / 2
+    two._believes_at = 0.0
+    for hours in (1, -1):
+        assert two._looked_at is not None
+        two._looked_at += timedelta(hours=hours)
+        await two.look()
+        assert two._believes_at > clock.monotonic_seconds()
+    assert taken == []
+    two._believes_at = 0.0
+    await two.look()
+    assert len(taken) == 1
 
 
 async def test_a_server_that_returns_gives_its_agents_up(servers: Servers) -> None:
@@ -327,13 +371,16 @@ async def test_a_deletion_goes_on_at_the_server_that_takes_the_agent(servers: Se
         assert await two.env.containers() == {}
 
 
-async def test_a_container_in_which_nothing_can_be_written_stays_so(servers: Servers) -> None:
+async def test_a_container_in_which_nothing_can_be_written_stays_so(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with servers.serve("two") as two:
         async with servers.serve("one") as one:
             agent = await one.env.settled()
         await servers.runtime.start(ContainerSpec(agent.id, delete_only=True))
         servers.end("one")
         await two.looks.look()
+        monkeypatch.delattr(AgentContainers, "list")  # a start looks at no other agents
         guard = DiskGuard(two.env.runtimes.runtime, 1, 0, None)
         assert "more than its limit" in (await guard.find_excess(agent.id) or "")
 

@@ -146,6 +146,18 @@ async def test_an_image_that_nobody_has_says_where_it_comes_from(env: Env) -> No
     assert not (await DockerRuntime("a", env.program, env.api, env.images("127.0.0.1:9/nothing")).probe()).usable
 
 
+async def test_a_start_reports_the_image_that_it_waits_for(env: Env) -> None:
+    reported: list[str] = []
+
+    async def report(reason: str) -> None:
+        reported.append(reason)
+
+    runtime = DockerRuntime("other", env.program, env.api, env.images("127.0.0.1:9/nothing"))
+    with pytest.raises(ImageMissing):
+        await runtime.start(ContainerSpec("a", report_wait=report))
+    assert reported == ["Docker pulls the image 127.0.0.1:9/nothing"]
+
+
 async def test_without_its_registry_an_image_is_made_here(env: Env) -> None:
     made = await env.images().ensure(ENGINE)
     assert await env.images(repository="127.0.0.1:9/team").ensure(ENGINE) == made

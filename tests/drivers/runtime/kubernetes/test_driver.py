@@ -70,6 +70,20 @@ async def test_a_start_reports_what_it_waits_for_once(env: ClusterEnv, monkeypat
         await runtime.stop("ada", 0)
 
 
+async def test_a_container_is_found_without_a_look_at_the_others(
+    env: ClusterEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with env.server() as runtime:
+        started = await runtime.start(replace(SPEC, delete_only=True))
+        assert list(await runtime.list()) == [started]
+        monkeypatch.delattr(type(runtime), "list")
+        assert await runtime.find_container("ada") == started
+        assert started.delete_only
+        assert await runtime.find_container("bob") is None
+        await runtime.stop("ada", 0)
+        assert await runtime.find_container("ada") is None
+
+
 async def test_agents_start_only_where_network_policies_count(env: ClusterEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = ["10.0.0.1:443"]
 

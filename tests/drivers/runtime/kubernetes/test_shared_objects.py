@@ -96,7 +96,7 @@ async def test_files_of_earlier_versions_go_when_no_pod_mounts_them(env: Cluster
         env.make_old("ConfigMap", "another")
         async with env.server() as other:
             await other.list()
-        assert set(env.names("ConfigMap")) == {*used, "roost-files-new", "another"}
+            await until(lambda: set(env.names("ConfigMap")) == {*used, "roost-files-new", "another"})
         await runtime.stop("ada", 0)
 
 

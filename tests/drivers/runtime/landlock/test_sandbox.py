@@ -89,6 +89,13 @@ async def test_a_cancelled_start_leaves_nothing(tmp_path: Path) -> None:
         assert not find_processes(mark)
 
 
+async def test_a_command_opens_no_device_whose_mapping_is_shared_memory(tmp_path: Path) -> None:
+    script = "for name in zero null urandom; do (: < /dev/$name) 2> /dev/null && echo $name; done"
+    process = await LandlockSandbox(tmp_path / "data").run(command(tmp_path, script))
+    assert await process.reader.read() == b"null\nurandom\n"
+    await process.kill()
+
+
 def test_the_setting_selects_the_kind(tmp_path: Path) -> None:
     for kind, made in (("bwrap", BwrapSandbox), ("landlock", LandlockSandbox)):
         settings = load_settings({"ROOST_DATA": str(tmp_path), "ROOST_SANDBOX": kind})

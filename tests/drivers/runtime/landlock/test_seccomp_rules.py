@@ -56,6 +56,13 @@ def test_a_process_changes_its_own_limits_and_descriptors_only(evaluate: Evaluat
     assert (evaluate("ioctl", 0, 0x5401), evaluate("ioctl", 0, 0x8901)) == (ALLOW, "ENOTTY")
 
 
+def test_only_memory_of_one_process_is_mapped_without_a_file(evaluate: Evaluate) -> None:
+    private, shared, validated, anonymous = 2, 1, 3, 0x20
+    assert {evaluate("mmap", 0, 1, 3, kind) for kind in (private, shared, validated)} == {ALLOW}
+    assert evaluate("mmap", 0, 1, 3, private | anonymous | 0x20000) == ALLOW
+    assert {evaluate("mmap", 0, 1, 3, kind | anonymous) for kind in (shared, validated)} == {"EPERM"}
+
+
 def test_an_unknown_machine_is_refused() -> None:
     with pytest.raises(RuntimeFailed, match="no seccomp filter for riscv64"):
         compile_confinement(denies_signals=False, machine="riscv64")
