@@ -100,7 +100,7 @@ def everything(connection: Connection) -> set[str]:
     return set(connection.execute(store.packs.select().with_only_columns(store.packs.c.id)).scalars())
 
 
-def forked(run: Callable[[], None]) -> int:
+def forked(run: Callable[[], object]) -> int:
     child = os.fork()
     if child:
         return child
