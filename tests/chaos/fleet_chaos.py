@@ -69,8 +69,11 @@ def _create_agents(fleet: Fleet, fakes: int, hermes: int) -> Sequence[dict[str, 
                 client.send("DELETE", f"/v0/agents/{answer.json()['agent']['agentId']}")
         raise AssertionError(f"no agent starts, not even before the first trouble: {answer.text}")
 
-    with ThreadPoolExecutor(_HANDS) as hands:
+    hands = ThreadPoolExecutor(_HANDS)
+    try:
         return list(hands.map(create, places))
+    finally:
+        hands.shutdown(cancel_futures=True)
 
 
 def _disturb(fleet: Fleet, load: FleetLoad, seconds: float, chance: random.Random) -> Counter[str]:
