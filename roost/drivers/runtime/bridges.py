@@ -15,6 +15,8 @@ from roost.warden_client.errors import ContainerNotRunning
 
 _OPEN_SECONDS, _PING_SECONDS, _ANSWER_SECONDS = 5.0, 10.0, 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+_AT_ONCE = 128
+"""Bridges that are opened at a time for relays: of thousands at once, none would be open before its time is over."""
 
 OpenCarrier = Callable[[str, Bridge], Awaitable[None]]
 """Makes a bridge the protocol of a new carrier to an agent's container. Raises ContainerNotRunning and OSError."""
@@ -32,6 +34,7 @@ class Bridges:
         """Handlers of open relays, by agent and relay."""
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._listen_slots, self._keep_slots = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
 
     async def connect(self, agent_id: str) -> Stream:
         """Open a stream to the warden. Raises ContainerNotRunning."""
@@ -42,10 +45,11 @@ class Bridges:
             raise ContainerNotRunning from None
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
-        """Accept streams that the container opens on a relay, from now on if it runs."""
+        """Accept streams that the container opens on a relay, from now on if it runs and is reached within seconds."""
         self._handlers.setdefault(agent_id, {})[relay] = handler
-        with suppress(ContainerNotRunning):
-            (await self.connect(agent_id))[1].close()
+        with suppress(ContainerNotRunning, TimeoutError):
+            async with asyncio.timeout(_OPEN_SECONDS), self._listen_slots:
+                (await self.connect(agent_id))[1].close()
             self.keep(agent_id)
         return _Listener(self._handlers, (agent_id, relay), handler)
 
@@ -94,7 +98,7 @@ class Bridges:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             try:
-                async with asyncio.timeout(_OPEN_SECONDS):
+                async with self._keep_slots, asyncio.timeout(_OPEN_SECONDS):
                     bridge = await self._require(agent_id)
             except (OSError, Problem) as error:
                 _log.debug("bridge.failed", agent=agent_id, reason=str(error))
