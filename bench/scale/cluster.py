@@ -44,7 +44,7 @@ _FIGURES = (
 
 
 def measure_cluster(folder: Path, sizes: Sequence[int]) -> Iterator[Curve]:
-    curves = [Curve(one.name, STORED, one.kind, one.note, "each second") for one in _FIGURES]
+    curves = [Curve(one.name, STORED, one.kind, one.note, unit="each second") for one in _FIGURES]
     with run_postgres() as postgres:
         for size in sizes:
             with contextmanager(postgres_copy)(postgres, "template0") as url:

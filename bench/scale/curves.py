@@ -48,8 +48,8 @@ class Curve:
     stored: str
     kind: Kind
     note: str = ""
-    unit: str = "milliseconds"
     points: dict[int, float] = field(default_factory=dict[int, float])
+    unit: str = "milliseconds"
 
     @property
     def growth(self) -> Sequence[float]:

@@ -15,8 +15,8 @@ from roost.warden_client.errors import ContainerNotRunning
 
 _OPEN_SECONDS, _PING_SECONDS, _ANSWER_SECONDS = 5.0, 10.0, 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
-_AT_ONCE = 128
-"""Bridges that are opened at a time for relays: of thousands at once, none would be open before its time is over."""
+_AT_ONCE = 256
+"""Bridges that are opened at a time: of thousands, as after a start of the server, none would be open in time."""
 
 OpenCarrier = Callable[[str, Bridge], Awaitable[None]]
 """Makes a bridge the protocol of a new carrier to an agent's container. Raises ContainerNotRunning and OSError."""
@@ -34,7 +34,7 @@ class Bridges:
         """Handlers of open relays, by agent and relay."""
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._listen_slots, self._keep_slots = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def connect(self, agent_id: str) -> Stream:
         """Open a stream to the warden. Raises ContainerNotRunning."""
@@ -45,11 +45,10 @@ class Bridges:
             raise ContainerNotRunning from None
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
-        """Accept streams that the container opens on a relay, from now on if it runs and is reached within seconds."""
+        """Accept streams that the container opens on a relay, from now on if it runs."""
         self._handlers.setdefault(agent_id, {})[relay] = handler
-        with suppress(ContainerNotRunning, TimeoutError):
-            async with asyncio.timeout(_OPEN_SECONDS), self._listen_slots:
-                (await self.connect(agent_id))[1].close()
+        with suppress(ContainerNotRunning):
+            (await self.connect(agent_id))[1].close()
             self.keep(agent_id)
         return _Listener(self._handlers, (agent_id, relay), handler)
 
@@ -86,8 +85,9 @@ class Bridges:
                 return present
             bridge = Bridge(lambda relay: self._handlers.get(agent_id, {}).get(relay))
             try:
-                await self._open_carrier(agent_id, bridge)
-                await bridge.ping()
+                async with self._slots, asyncio.timeout(_OPEN_SECONDS):
+                    await self._open_carrier(agent_id, bridge)
+                    await bridge.ping()
             except BaseException:
                 bridge.abort()
                 raise
@@ -98,8 +98,7 @@ class Bridges:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             try:
-                async with self._keep_slots, asyncio.timeout(_OPEN_SECONDS):
-                    bridge = await self._require(agent_id)
+                bridge = await self._require(agent_id)
             except (OSError, Problem) as error:
                 _log.debug("bridge.failed", agent=agent_id, reason=str(error))
                 await backoff.pause()
