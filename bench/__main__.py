@@ -13,6 +13,8 @@ from bench.harness import Benchmark, run_benchmarks
 BENCHMARKS: Mapping[str, Benchmark] = {
     "containers": Benchmark("bench.containers:run"),
     "docker": Benchmark("bench.docker:run", deadline=1200),
+    "cluster": Benchmark("bench.cluster:run"),
+    "servers": Benchmark("bench.servers:run"),
     "agents": Benchmark("bench.agents:run"),
     "answers": Benchmark("bench.answers:run"),
     "crowd": Benchmark("bench.crowd:run"),

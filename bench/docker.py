@@ -5,7 +5,7 @@ As root with Debian's packages; elsewhere the benchmark fails with the reason.
 
 import os
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -68,21 +68,19 @@ async def _measure_runtime(engine: DockerEngine, folder: Path) -> AsyncGenerator
     wardens = [await _open_warden(runtime) for runtime in (docker, bwrap)]
     commands = await time_in_turns_async(*(partial(one.exec, ["true"]) for one in wardens), rounds=_COMMANDS)
     yield Row("Docker: a command, warden alone, p50", commands[0], "ms", "bwrap", commands[1])
-    for name, transfer in (("upload", _upload), ("download", _download)):
-        times = await time_in_turns_async(*(partial(transfer, one) for one in wardens), rounds=_FILES)
-        rates = [[_FILE_BYTES / 1e6 / (value / 1000) for value in runs] for runs in times]
-        yield Row(
-            f"Docker: {name} of 64 MiB through the warden",
-            rates[0],
-            "MB/s",
-            "bwrap",
-            rates[1],
-            ">= 0.7 x",
-            {},
-            _TRANSFER,
-        )
+    async for row in measure_transfers("Docker", wardens, _TRANSFER):
+        yield row
     for runtime in (docker, bwrap):
         await runtime.delete("one")
+
+
+async def measure_transfers(name: str, wardens: Sequence[WardenClient], shortfall: str) -> AsyncGenerator[Row]:
+    """Measure an upload and a download of a large file by a warden beside bwrap's, which is the second one."""
+    for verb, transfer in (("upload", _upload), ("download", _download)):
+        times = await time_in_turns_async(*(partial(transfer, one) for one in wardens), rounds=_FILES)
+        rates, bwrap = ([_FILE_BYTES / 1e6 / (value / 1000) for value in runs] for runs in times)
+        what = f"{name}: {verb} of 64 MiB through the warden"
+        yield Row(what, rates, "MB/s", "bwrap", bwrap, ">= 0.7 x", {}, shortfall)
 
 
 def _measure_server(engine: DockerEngine, folder: Path) -> Iterator[Row]:

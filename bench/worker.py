@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -60,11 +60,13 @@ def _is_ours(filename: str) -> bool:
 def _rows(target: str, folder: Path) -> Generator[Row]:
     module, _, function = target.partition(":")
     rows: Iterable[Row] | AsyncGenerator[Row] = getattr(importlib.import_module(module), function)(folder)
-    yield from _iterate(rows) if isinstance(rows, AsyncGenerator) else rows
+    yield from iterate_rows(rows) if isinstance(rows, AsyncGenerator) else rows
 
 
-def _iterate(rows: AsyncGenerator[Row]) -> Generator[Row]:
-    with asyncio.Runner() as runner:
+def iterate_rows(
+    rows: AsyncGenerator[Row], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> Generator[Row]:
+    with asyncio.Runner(loop_factory=make_loop) as runner:
         try:
             while (row := runner.run(_next_row(rows))) is not None:
                 yield row

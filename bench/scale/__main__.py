@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,16 +23,10 @@ import httpx2 as httpx
 from bench.figures import format_machine
 from bench.processes import cpu_seconds
 from bench.report import describe_machine
+from bench.scale.bulk import open_in_bulk
+from bench.scale.cluster import measure_cluster
 from bench.scale.curves import PAGE, Curve, Kind, write_page
 from bench.scale.records import add_agents, add_files
-from roost import app, config
-from roost.app.data_folder import load_host_identity
-from roost.core.db import Connection
-from roost.core.seal import Sealer
-from roost.identity import tenants
-from roost.identity.caller import Plan
-from roost.identity.tenants import DEFAULT_TENANT
-from roost.keyring import load_sealer
 
 _SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _MOST_AGENTS, _FEWEST_FILES = 10_000, 1_000
@@ -123,19 +117,6 @@ def run_server(data: Path, *, starts: int = 1, present: bool = True) -> Iterator
         finally:
             assert process.stdin is not None
             process.stdin.close()  # which ends it
-
-
-@contextmanager
-def open_in_bulk(data: Path) -> Iterator[tuple[Connection, str, Sealer]]:
-    """Yield a transaction on the database of a server that does not run, the id of its host, and its sealer."""
-    settings = config.load_settings({"ROOST_DATA": str(data)})
-    app.ensure_data_folder(settings)
-    with closing(app.open_database(settings)) as db:
-        sealer, host_id = load_sealer(settings, db), load_host_identity(data).id
-        with db.writer.begin() as connection:
-            connection.exec_driver_sql("PRAGMA cache_size=-1000000")  # 1 GB
-            tenants.ensure_tenant(connection, DEFAULT_TENANT, Plan.PAID)
-            yield connection, host_id, sealer
 
 
 class Curves:
@@ -233,6 +214,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="roost-scale-") as folder:
         curves = [
             *measure_agents(Path(folder), [size for size in sizes if size <= _MOST_AGENTS]),
+            *measure_cluster(Path(folder), [size for size in sizes if size <= _MOST_AGENTS]),
             *measure_files(Path(folder), [size for size in sizes if size >= _FEWEST_FILES]),
         ]
     page = PAGE if tuple(sizes) == _SIZES else Path("build/scale.md")

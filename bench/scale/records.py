@@ -127,7 +127,9 @@ def _fill(connection: Connection, table: sa.Table, span: tuple[int, int], step: 
     columns = ", ".join(map(quote, expressions))
     values = ", ".join(expressions.values())
     # `WITH` stands after `INSERT`, as both databases allow.
-    connection.exec_driver_sql(f"INSERT INTO {quote(table.name)} ({columns}) {numbers} SELECT {values} FROM n")
+    statement = f"INSERT INTO {quote(table.name)} ({columns}) {numbers} SELECT {values} FROM n"
+    # psycopg looks for placeholders, which begin with a percent sign.
+    connection.exec_driver_sql(statement if connection.dialect.name == "sqlite" else statement.replace("%", "%%"))
 
 
 def _quote(text: str) -> str:

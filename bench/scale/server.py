@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 
@@ -79,7 +79,7 @@ async def run_starts(data: Path, starts: int, is_present: bool, output: int) -> 
         assert answering.stdout.readline()
         try:
             for _ in range(starts):
-                runtime = SimulatedRuntime(data, wardens, _list_agents(data) if is_present else ())
+                runtime = SimulatedRuntime(data, wardens, list_agents({"ROOST_DATA": str(data)}) if is_present else ())
                 began = time.process_time()
                 # A server that stops cleanly would first stop its agents.
                 async with _run_server(data, runtime) as server:
@@ -88,7 +88,7 @@ async def run_starts(data: Path, starts: int, is_present: bool, output: int) -> 
                     reconciler = server.roost.agents.lifecycle.reconciler
                     automatic = server.roost.agents.lifecycle.workspace.automatic
                     await automatic._task.stop()  # noqa: SLF001 - would watch workspaces where this takes over 5 s
-                    await _wait_until_settled(server.roost, reconciler)
+                    await wait_until_settled(server.roost, reconciler)
                     settled = time.process_time() - began
                     await reconciler._watch.stop()  # noqa: SLF001 - would run beside that which is measured next
                     began = time.process_time()
@@ -105,7 +105,7 @@ async def run_starts(data: Path, starts: int, is_present: bool, output: int) -> 
             answering.kill()
 
 
-async def _wait_until_settled(server: app.RoostServer, reconciler: AgentReconciler) -> None:
+async def wait_until_settled(server: app.RoostServer, reconciler: AgentReconciler) -> None:
     """Wait until each adopted container has been looked into, and each agent without one has been started."""
     left = sa.select(operations.c.number).where(operations.c.finished_at.is_(None)).limit(1)
     while reconciler._unverified or await server.core.db.read(lambda connection: connection.execute(left).first()):  # noqa: SLF001
@@ -119,8 +119,8 @@ async def _watch_workspaces(automatic: AutomaticSnapshots, count: int) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _list_agents(data: Path) -> Sequence[str]:
-    with closing(app.open_database(config.load_settings({"ROOST_DATA": str(data)}))) as db:
+def list_agents(environment: Mapping[str, str]) -> Sequence[str]:
+    with closing(app.open_database(config.load_settings(environment))) as db:
         return db.run(lambda connection: connection.execute(sa.select(store.agents.c.id)).scalars().all())
 
 

@@ -60,14 +60,17 @@ class TlsSocket(Socket):
                     raise ConnectionResetError
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        while True:
+        """Return as many bytes as there are, of several records: one has at most 16 KiB."""
+        received = bytearray()
+        while len(received) < bufsize:
             try:
-                return self._tls.read(bufsize)
+                received += self._tls.read(bufsize - len(received))
             except ssl.SSLWantReadError:
-                if not self._fill(flags):
-                    return b""
+                if received or not self._fill(flags):
+                    break
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                return b""
+                break
+        return bytes(received)
 
     def sendmsg(
         self, buffers: Iterable[Any], ancdata: Iterable[Any] = (), flags: int = 0, address: object = None, /

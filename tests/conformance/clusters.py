@@ -110,6 +110,21 @@ class WardenPods:
             await self._runtime.delete(agent_id)
 
     async def _run(self, run: PodRun) -> ContainerExit:
+        agent_id = await self._start(run)
+        listener = await asyncio.start_server(self._forward(agent_id), run.address, BRIDGE_PORT)
+        try:
+            while not run.stopping.is_set() and await self._runtime.list():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(run.stopping.wait(), 0.1)
+        finally:
+            listener.close()
+            await asyncio.shield(self._runtime.stop(agent_id, grace=0.5))
+            if not any("persistentVolumeClaim" in volume for volume in run.pod["spec"]["volumes"]):
+                await asyncio.shield(self._runtime.delete(agent_id))
+        return ContainerExit(0)
+
+    async def _start(self, run: PodRun) -> str:
+        """Start the warden of a pod; return its agent."""
         spec = run.pod["spec"]
         config: Mapping[str, Any] = json.loads(spec["containers"][0]["args"][0])
         agent_id = str(config["agent"])
@@ -128,17 +143,7 @@ class WardenPods:
         )
         await self._runtime.start(container)
         await self._runtime.bridges.drop(agent_id)  # the bridge of the server is the newest one then
-        listener = await asyncio.start_server(self._forward(agent_id), run.address, BRIDGE_PORT)
-        try:
-            while not run.stopping.is_set() and await self._runtime.list():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(run.stopping.wait(), 0.1)
-        finally:
-            listener.close()
-            await asyncio.shield(self._runtime.stop(agent_id, grace=0.5))
-            if not any("persistentVolumeClaim" in volume for volume in spec["volumes"]):
-                await asyncio.shield(self._runtime.delete(agent_id))
-        return ContainerExit(0)
+        return agent_id
 
     def _read_files(self, pod: Mapping[str, Any]) -> Mapping[str, bytes]:
         """Return the files that are mounted from ConfigMaps, besides the warden's."""

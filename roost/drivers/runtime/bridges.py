@@ -15,6 +15,8 @@ from roost.warden_client.errors import ContainerNotRunning
 
 _OPEN_SECONDS, _PING_SECONDS, _ANSWER_SECONDS = 5.0, 10.0, 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+_AT_ONCE = 256
+"""Bridges that are opened at a time: of thousands, as after a start of the server, none would be open in time."""
 
 OpenCarrier = Callable[[str, Bridge], Awaitable[None]]
 """Makes a bridge the protocol of a new carrier to an agent's container. Raises ContainerNotRunning and OSError."""
@@ -28,9 +30,11 @@ class Bridges:
     def __init__(self, open_carrier: OpenCarrier) -> None:
         self._open_carrier = open_carrier
         self._bridges: dict[str, Bridge] = {}
-        self._handlers: dict[tuple[str, str], StreamHandler] = {}
+        self._handlers: dict[str, dict[str, StreamHandler]] = {}
+        """Handlers of open relays, by agent and relay."""
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def connect(self, agent_id: str) -> Stream:
         """Open a stream to the warden. Raises ContainerNotRunning."""
@@ -42,7 +46,7 @@ class Bridges:
 
     async def listen(self, agent_id: str, relay: str, handler: StreamHandler) -> RelayListener:
         """Accept streams that the container opens on a relay, from now on if it runs."""
-        self._handlers[agent_id, relay] = handler
+        self._handlers.setdefault(agent_id, {})[relay] = handler
         with suppress(ContainerNotRunning):
             (await self.connect(agent_id))[1].close()
             self.keep(agent_id)
@@ -63,7 +67,7 @@ class Bridges:
 
     def has_relays(self, agent_id: str) -> bool:
         """Return whether this process accepts streams that the container opens."""
-        return any(agent == agent_id for agent, _ in self._handlers)
+        return agent_id in self._handlers
 
     def list_kept(self) -> Collection[str]:
         """List the containers whose bridges are kept open."""
@@ -79,10 +83,11 @@ class Bridges:
             present = self._bridges.get(agent_id)
             if present is not None and not present.ended.done():
                 return present
-            bridge = Bridge(lambda relay: self._handlers.get((agent_id, relay)))
+            bridge = Bridge(lambda relay: self._handlers.get(agent_id, {}).get(relay))
             try:
-                await self._open_carrier(agent_id, bridge)
-                await bridge.ping()
+                async with self._slots, asyncio.timeout(_OPEN_SECONDS):
+                    await self._open_carrier(agent_id, bridge)
+                    await bridge.ping()
             except BaseException:
                 bridge.abort()
                 raise
@@ -93,8 +98,7 @@ class Bridges:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             try:
-                async with asyncio.timeout(_OPEN_SECONDS):
-                    bridge = await self._require(agent_id)
+                bridge = await self._require(agent_id)
             except (OSError, Problem) as error:
                 _log.debug("bridge.failed", agent=agent_id, reason=str(error))
                 await backoff.pause()
@@ -118,10 +122,14 @@ async def _watch(bridge: Bridge) -> None:
 
 class _Listener(RelayListener):
     def __init__(
-        self, handlers: dict[tuple[str, str], StreamHandler], key: tuple[str, str], handler: StreamHandler
+        self, handlers: dict[str, dict[str, StreamHandler]], key: tuple[str, str], handler: StreamHandler
     ) -> None:
         self._handlers, self._key, self._handler = handlers, key, handler
 
     def close(self) -> None:
-        if self._handlers.get(self._key) is self._handler:  # not one that replaced it
-            del self._handlers[self._key]
+        agent_id, relay = self._key
+        relays = self._handlers.get(agent_id, {})
+        if relays.get(relay) is self._handler:  # not one that replaced it
+            del relays[relay]
+            if not relays:
+                del self._handlers[agent_id]

@@ -164,11 +164,14 @@ class FakeRuntime(Runtime):
         config = self._config(spec)
         arguments = [json.dumps([*_PYTHON, _WARDEN]), json.dumps(config), json.dumps({**config, "egress": None})]
         log = str(self._paths.run(spec.agent_id) / "warden.log")
-        with unix_socket.listen_unix(self._paths.socket(spec.agent_id)) as listener:
+        with self._listen(spec.agent_id) as listener:
             pid = _spawn([*_PYTHON, loopback_namespace.__file__, *arguments], log, listener, out)
         if process := HostProcess.find(pid):
             return process
         raise RuntimeFailed("The warden ended at once")
+
+    def _listen(self, agent_id: str) -> socket.socket:
+        return unix_socket.listen_unix(self._paths.socket(agent_id))
 
     def _config(self, spec: ContainerSpec) -> Mapping[str, Any]:
         workspace = _make_folder(self._paths.workspace(spec.agent_id))

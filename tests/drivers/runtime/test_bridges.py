@@ -155,3 +155,30 @@ async def test_a_relay_that_was_replaced_is_not_closed_by_its_first_listener(war
     assert seen == ["second"]
     second.close()
     await wardens.bridges.drop("one")
+
+
+async def test_of_many_bridges_few_are_opened_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridges, "_AT_ONCE", 4)
+    opening, opened, most = set[str](), set[str](), 0
+
+    async def open_carrier(agent_id: str, _: Bridge) -> None:
+        nonlocal most
+        opening.add(agent_id)
+        most = max(most, len(opening))
+        await asyncio.sleep(0)
+        opening.remove(agent_id)
+        opened.add(agent_id)
+
+    async def answer(_: Bridge) -> None:
+        pass
+
+    monkeypatch.setattr(Bridge, "ping", answer)
+    made = Bridges(open_carrier)
+    for number in range(50):
+        made.keep(str(number))
+    await asyncio.gather(*(made.connect(str(number)) for number in range(50, 100)), return_exceptions=True)
+    async with asyncio.timeout(10):
+        while len(opened) < 100:
+            await asyncio.sleep(0)
+    await made.close()
+    assert most == 4

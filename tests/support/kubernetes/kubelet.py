@@ -61,10 +61,14 @@ class ImagePulls:
 
 
 class Kubelet:
-    """Runs the pods that are bound to nodes. A test sets `run_pod`, `pulls`, and `mount_errors` by claim."""
+    """Runs the pods that are bound to nodes. A test sets `run_pod`, `pulls`, and `mount_errors` by claim.
+
+    `start_pod` is awaited before a pod is reported as running, as a kubelet reports most pods some time after they run.
+    """
 
     def __init__(self, store: Store, writer: Writer) -> None:
         self.run_pod: RunPod = run_until_stopped
+        self.start_pod: Callable[[PodRun], Awaitable[None]] | None = None
         self.pulls = ImagePulls()
         self.mount_errors: dict[str, str] = {}
         self.lost: set[str] = set()
@@ -151,6 +155,9 @@ class Kubelet:
         state.address = address
         await self._pull(pod, state)
         while True:
+            run = PodRun(pod, address)
+            if self.start_pod is not None:
+                await self.start_pod(run)
             started = timestamp()
             for verb in ("Created", "Started"):
                 self._note_containers(pod, verb, f"Container {verb.lower()}")
@@ -160,7 +167,7 @@ class Kubelet:
             )
             state.current = {"running": {"startedAt": started}}
             self._write(pod, state)
-            run = self._runs[pod["metadata"]["uid"]] = PodRun(pod, address)
+            self._runs[pod["metadata"]["uid"]] = run
             try:
                 ended = await self._run_hook(run)
             finally:

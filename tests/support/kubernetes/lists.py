@@ -5,6 +5,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from tests.support.kubernetes import errors
 from tests.support.kubernetes.errors import ApiError, FieldError
@@ -60,7 +61,9 @@ class Lister:
             if not token:
                 raise errors.expired(_LIST_TOO_OLD) from error
             raise errors.expired(_TOO_OLD, _token(-1, start)) from error
-        matching = [(key, one) for key, one in found if selector.matches(one.object) and "/".join(key) >= start]
+        selected = ((key, one) for key, one in found if "/".join(key) >= start and selector.matches(one.object))
+        # What remains is counted only without a selector.
+        matching = list(islice(selected, limit + 1) if limit and selector.tests else selected)
         shown = matching[:limit] if limit else matching
         metadata: Object = {"resourceVersion": str(version or current)}
         if len(shown) < len(matching):
