@@ -73,6 +73,10 @@ class TlsFakeRuntime(BridgedFakeRuntime):
         limits = self.limits.get(spec.agent_id)
         return {**super()._config(spec), "bridge": {"certificate": str(path)}, "limits": limits}
 
+    def is_running(self, agent_id: str) -> bool:
+        """Return whether a container runs, without a look at all processes of the machine."""
+        return self._load_record(agent_id) is not None
+
     async def open_socket(self, agent_id: str) -> socket.socket:
         """Open a connection to the socket at which the warden accepts carriers."""
         return await unix_socket.open_unix_socket(self._paths.socket(agent_id))

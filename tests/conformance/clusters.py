@@ -113,7 +113,7 @@ class WardenPods:
         agent_id = await self._start(run)
         listener = await asyncio.start_server(self._forward(agent_id), run.address, BRIDGE_PORT)
         try:
-            while not run.stopping.is_set() and await self._runtime.list():
+            while not run.stopping.is_set() and self._runtime.is_running(agent_id):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(run.stopping.wait(), 0.1)
         finally:
