@@ -27,6 +27,7 @@ from tests.support.server import running
 @asynccontextmanager
 async def run_cluster(folder: Path) -> AsyncIterator[str]:
     async with running_wardens(folder / "pods") as cluster:
+        cluster.add_node("large", cpu="400", memory="1000Gi", pods="1000")
         config = {
             "current-context": "fake",
             "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "admin", "namespace": "agents"}}],
