@@ -36,6 +36,7 @@ _FIGURES = (
     _Figure("processor time for each agent and second, ms", "cpu", Kind.FLAT, lambda value, size: value * 1000 / size),
     _Figure("memory for each agent, KiB", "memory", Kind.FLAT, lambda value, size: value / 1024 / size),
     _Figure("SQL statements a second", "statements", Kind.LINEAR, lambda value, _: value),
+    _Figure("agents that wait for their start at the end", "waiting", Kind.LINEAR, lambda value, _: value),
     _Figure("requests to the API server a second", "requests", Kind.LINEAR, lambda value, _: value),
     _Figure(
         "processor time of the start for each agent, ms", "start", Kind.FLAT, lambda value, size: value * 1000 / size

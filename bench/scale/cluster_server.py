@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
+import sqlalchemy as sa
 import uvloop
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
 from bench.pods import NAMESPACE
 from bench.processes import read_memory
@@ -79,7 +80,8 @@ async def measure(environment: Mapping[str, str], share: float, seconds: float, 
             await asyncio.sleep(seconds)
             took, used = time.monotonic() - began, time.process_time() - cpu
             memory = read_memory(os.getpid(), "VmRSS") - before
-            figures = {"cpu": used / took, "memory": memory * _MB, "start": started}
+            waiting = await server.roost.core.db.read(_count_waiting)
+            figures = {"cpu": used / took, "memory": memory * _MB, "start": started, "waiting": waiting}
             figures |= {name: counts[name] / took for name in ("statements", "requests")}
             os.write(output, json.dumps(figures).encode())
             wardens.kill()
@@ -88,6 +90,11 @@ async def measure(environment: Mapping[str, str], share: float, seconds: float, 
     finally:
         wardens.kill()
         pods.kill()
+
+
+def _count_waiting(connection: Connection) -> int:
+    """Count the agents that do not run: more than fail in a few seconds mean that the server falls behind."""
+    return connection.execute(sa.text("SELECT count(*) FROM agents WHERE state <> 'running'")).scalar_one()
 
 
 def _start(module: str, *arguments: str) -> "subprocess.Popen[str]":
