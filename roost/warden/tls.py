@@ -64,7 +64,9 @@ class TlsSocket(Socket):
         received = bytearray()
         while len(received) < bufsize:
             try:
-                received += self._tls.read(bufsize - len(received))
+                if not (part := self._tls.read(bufsize - len(received))):
+                    break  # the other end has closed it
+                received += part
             except ssl.SSLWantReadError:
                 if received or not self._fill(flags):
                     break

@@ -23,7 +23,7 @@ from roost.identity import tenants
 from roost.identity.caller import Plan
 from roost.work import JSON
 
-_TAKEN_AT_ONCE = 200
+TAKEN_AT_ONCE = 200
 """Agents that change their host in one transaction."""
 
 
@@ -343,8 +343,8 @@ def take_agents(
     only: the ids of those to give, in place of a share. Returns ids. The caller has locked the host `source`.
     """
     agents = list_shared_agents(connection, source, runtime)
-    share = agents[: min(ceil(len(agents) / takers), _TAKEN_AT_ONCE)]
-    taken = share if only is None else [agent_id for agent_id in agents if agent_id in only]
+    share = agents[: min(ceil(len(agents) / takers), TAKEN_AT_ONCE)]
+    taken = share if only is None else sorted({*agents} & {*only})
     for agent_id in taken:
         store.set_host(connection, agent_id, target)
     record_agent_changes(connection, taken)

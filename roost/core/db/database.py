@@ -181,7 +181,8 @@ class Database:
             self._idle.append(connection)
 
     def _publish(self, written: "asyncio.Future[Any]", topics: frozenset[str]) -> None:
-        if topics and not written.cancelled() and written.exception() is None:
+        # Asking for the exception comes first: nobody else asks if the caller was cancelled, which asyncio would report.
+        if not written.cancelled() and written.exception() is None and topics:
             self.notify_subscribers(topics)
 
     def _write_here(self, fn: Callable[[Connection], T], topics: set[str]) -> T:

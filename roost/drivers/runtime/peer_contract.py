@@ -61,8 +61,8 @@ class PeerNetwork(ABC):
     """The servers of a deployment, as one of them sees them."""
 
     @abstractmethod
-    def handle(self, name: str, handler: PeerHandler) -> None:
-        """Let a handler carry out the calls of a name."""
+    def handle(self, name: str, handler: PeerHandler, *, any_version: bool = False) -> None:
+        """Let a handler carry out the calls of a name; any_version: those of servers of another version, too."""
 
     @abstractmethod
     async def start(self) -> None:

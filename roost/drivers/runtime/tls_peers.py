@@ -34,8 +34,8 @@ _log = log.get_logger("peers")
 class TlsPeerNetwork(PeerNetwork):
     """Other servers by address.
 
-    address: `host:port` at which they reach this one, None if they do not. version: calls of other versions of Roost
-    are refused. load_certificate: returns the certificate of all servers with its key, as PEM.
+    address: `host:port` at which they reach this one, None if they do not. version: most calls of other versions of
+    Roost are refused. load_certificate: returns the certificate of all servers with its key, as PEM.
     """
 
     def __init__(
@@ -43,14 +43,17 @@ class TlsPeerNetwork(PeerNetwork):
     ) -> None:
         self._address, self._version, self._load_certificate = address, version, load_certificate
         self._handlers: dict[str, PeerHandler] = {}
+        self._compatible = set[str]()
         self._bridges = Bridges(self._open_carrier)
         self._users = Counter[str]()
         self._listener: asyncio.Server | None = None
         self._accepted = set[Bridge]()
         self._context: ssl.SSLContext | None = None
 
-    def handle(self, name: str, handler: PeerHandler) -> None:
+    def handle(self, name: str, handler: PeerHandler, *, any_version: bool = False) -> None:
         self._handlers[name] = handler
+        if any_version:
+            self._compatible.add(name)
 
     async def start(self) -> None:
         if self._address is not None:
@@ -121,9 +124,10 @@ class TlsPeerNetwork(PeerNetwork):
 
     def _find_handler(self, call: PeerCall) -> PeerHandler:
         """Return the handler of a call. Raises PeerFailed."""
-        if call.arguments.get("version") != self._version:
+        name = str(call.arguments.get("call"))
+        if call.arguments.get("version") != self._version and name not in self._compatible:
             raise PeerFailed(f"It runs Roost {self._version}, and this server another version")
-        handler = self._handlers.get(str(call.arguments.get("call")))
+        handler = self._handlers.get(name)
         if handler is None:
             raise PeerFailed("It does not know this call")
         return handler

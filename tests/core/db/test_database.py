@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import os
 import signal
 import sqlite3
@@ -165,6 +166,28 @@ async def test_a_cancelled_caller_does_not_stop_its_write(db: Database) -> None:
     async with asyncio.timeout(20):
         while await db.read(_count) != 2:
             await asyncio.sleep(0.01)
+
+
+async def test_a_write_that_fails_after_its_caller_was_cancelled_is_reported_to_nobody(db: Database) -> None:
+    loop, begun, goes_on = asyncio.get_running_loop(), threading.Event(), threading.Event()
+    reported: list[object] = []
+    loop.set_exception_handler(lambda _, context: reported.append(context))
+
+    def fail(_: Connection) -> None:
+        begun.set()
+        goes_on.wait(60)
+        raise ValueError
+
+    caller = asyncio.create_task(db.write(fail))
+    await asyncio.to_thread(begun.wait, 60)
+    caller.cancel()
+    await asyncio.wait({caller})
+    del caller  # whose traceback has what is reported when it is collected
+    goes_on.set()
+    await asyncio.to_thread(db.close)  # waits for the write
+    await asyncio.sleep(0)
+    gc.collect()
+    assert reported == []
 
 
 async def test_run_writes_without_an_event_loop(db: Database) -> None:

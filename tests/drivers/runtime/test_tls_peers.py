@@ -129,12 +129,15 @@ async def test_a_server_that_ends_breaks_its_streams(servers: Servers) -> None:
         writer.close()
 
 
-async def test_another_version_of_roost_is_refused(servers: Servers) -> None:
+async def test_another_version_of_roost_is_refused_unless_a_call_is_the_same_in_all(servers: Servers) -> None:
     newer = TlsPeerNetwork(None, "2", load_certificate)
     async with servers.link(), newer.link("there", servers.address) as link:
         with pytest.raises(PeerFailed, match="It runs Roost 1, and this server another version"):
             await link.run("echo", parts([]))
+        servers.there.handle("echo", servers.echo, any_version=True)
+        await link.run("echo", parts([b"old"]))
     await newer.stop()
+    assert servers.bodies == [b"old"]
 
 
 @pytest.mark.parametrize("certificate", [make_bridge_certificate("servers"), None], ids=["another", "none"])

@@ -85,7 +85,7 @@ class AgentServers:
 
     def serve(self, handler: PeerHandler) -> None:
         """Let a handler take the streams of other servers."""
-        self._network.handle(HTTP_CALL, handler)
+        self._network.handle(HTTP_CALL, handler, any_version=True)  # one version replaces another server by server
 
     async def stop(self) -> None:
         """Close the connections to other servers. Idempotent."""

@@ -11,7 +11,7 @@ from roost import work
 from roost.agents.lifecycle.hosts import store
 from roost.agents.lifecycle.hosts.model import HEARTBEAT_SECONDS, HOST_TIMEOUT, Host
 from roost.agents.lifecycle.hosts.service import LEAVING_TOPIC
-from roost.agents.registry.repository import find_host_id, forget_host, list_shared_agents, take_agents
+from roost.agents.registry.repository import TAKEN_AT_ONCE, find_host_id, forget_host, list_shared_agents, take_agents
 from roost.core import clock, log
 from roost.core.db import Database, read_database_time
 from roost.core.periodic import PeriodicTask
@@ -93,16 +93,19 @@ class AgentTakeover:
         return host.seen_at is None or host.is_leaving or is_silent
 
     async def _take_leaving(self, host_id: str) -> Collection[str]:
-        """Take this server's share of the agents of one that leaves, once their relays lead here."""
-        share = await self._db.read(partial(self._list_share, host_id))
+        """Take this server's share of the agents of one that leaves, many at a time, once their relays lead here."""
+        share = (await self._db.read(partial(self._list_share, host_id)))[:TAKEN_AT_ONCE]
         self._passing.update(share)
         try:
             await self._open_relays(share)
-            return await self._db.write(partial(self._take_share, host_id, only=share))
+            taken = await self._db.write(partial(self._take_share, host_id, only=share))
+            if taken:
+                self._task.wake()  # for the rest
+            return taken
         finally:
             self._passing.difference_update(share)
 
-    def _list_share(self, host_id: str, connection: Connection) -> Collection[str]:
+    def _list_share(self, host_id: str, connection: Connection) -> Sequence[str]:
         hosts, now = _list_hosts(connection)
         takers = sorted(one.id for one in hosts if self._is_taker(one, now))
         if self._host_id not in takers or self._runtime is None:

@@ -25,6 +25,7 @@ from roost.drivers.git.contract import (
     GitDeletion,
     GitFile,
     GitLink,
+    GitOutcomeUnknown,
     GitRepositories,
     GitUnavailable,
     UnknownCommit,
@@ -88,6 +89,8 @@ class SnapshotHistory:
             return
         try:
             commit = await self._make_current(agent, snapshot)
+        except GitOutcomeUnknown:
+            raise  # to be tried again
         except GitUnavailable as problem:
             _log.warning("snapshot.not_committed", agent=agent_id, reason=problem.message)
             return

@@ -110,7 +110,8 @@ async def test_agents_of_a_server_that_leaves_are_shared_once_their_relays_lead_
         await servers.hosts["one"].mark_leaving()
         for looks in takers:
             looks._open_relays = open_relays
-            await asyncio.gather(looks.look(), looks.look())
+            for _ in range(2):
+                await looks.look()
             assert not looks._passing
         assert {*map(len, opened)} != {0, len(made)}
         assert set[str]().union(*opened) == made
@@ -132,6 +133,25 @@ async def test_servers_hear_of_one_that_leaves(servers: Servers, monkeypatch: py
         await until(lambda: two.serves(agent))
         await two.looks.stop()
         assert one.env.relays.open_now == {agent.id}  # for the requests that it began
+
+
+async def test_many_agents_of_a_server_that_leaves_are_taken_some_at_a_time(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(takeover, "_LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(takeover, "TAKEN_AT_ONCE", 2)
+    two, taken = await servers.register("two"), list[Collection[str]]()
+    async with servers.serve("one", reconcile=False) as one:
+        agents = {(await one.env.create_row(name)).id for name in "abcde"}
+        await servers.hosts["one"].mark_leaving()
+        two.start(taken.append, open_nothing)
+
+        async def has_all() -> bool:
+            return {agent_id for some in taken for agent_id in some} == agents
+
+        await until(has_all)
+        await two.stop()
+        assert [len(some) for some in taken] == [2, 2, 1]
 
 
 async def has_looked(looks: AgentTakeover) -> bool:
