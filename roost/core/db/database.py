@@ -181,7 +181,7 @@ class Database:
             self._idle.append(connection)
 
     def _publish(self, written: "asyncio.Future[Any]", topics: frozenset[str]) -> None:
-        # Asks for the exception first: if the caller was cancelled, nobody else does, which asyncio would report.
+        # Asks for the exception first: no other code does if the caller was cancelled, which asyncio would report.
         if not written.cancelled() and written.exception() is None and topics:
             self.notify_subscribers(topics)
 
